@@ -29,7 +29,8 @@ class Hook(NamedTuple):
 
 
 class RemovableHandle:
-    """The handle of a registered hook. ``remove()``, or the end of a ``with`` block, removes the hook."""
+    """The handle of a registered hook of a module or optimizer. ``remove()``, or the end of a ``with`` block, removes
+    the hook."""
 
     def __init__(self, module: Any, kind: str, number: int) -> None:
         self._module = weakref.ref(module)
@@ -43,7 +44,7 @@ class RemovableHandle:
             return
         others = tuple(hook for hook in getattr(module, self._kind) if hook.number != self._number)
         setattr(module, self._kind, others)
-        if not any(getattr(module, kind) for kind in _OF_CALLS):
+        if self._kind in _OF_CALLS and not any(getattr(module, kind) for kind in _OF_CALLS):
             without_part(module, Hooked)
 
     def __enter__(self) -> Self:

@@ -17,6 +17,7 @@ from runnel.core.dtypes import float64
 from runnel.core.errors import DTypeError, GradientError
 from runnel.core.tracebacks import ending_at_user
 from runnel.optim.group import ParamGroup
+from runnel.optim.hooks import StepHooks, hooked
 from runnel.optim.settings import checked
 from runnel.optim.state import LeafVariable, State, checked_state, filled, state_of
 from runnel.optim.step_program import StepPrograms
@@ -33,7 +34,7 @@ Active: TypeAlias = list[tuple[int, Variable, Tensor]]  # the index in its group
 
 
 @kinds.declare
-class Optimizer(Stateful):
+class Optimizer(StepHooks, Stateful):
     """The base class of optimizers. A subclass defines ``init_state`` and ``update``, or its own ``step``.
 
     Args:
@@ -57,6 +58,8 @@ class Optimizer(Stateful):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls._is_custom = cls.__module__.partition(".")[0] != __name__.partition(".")[0]
+        if "step" in cls.__dict__:
+            cls.step = hooked(cls.step)  # type: ignore[method-assign]
 
     def __init__(self, params: Parameters, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
@@ -159,7 +162,7 @@ class Optimizer(Stateful):
             p = LeafVariable(name, p)
         if not isinstance(p, Variable):
             raise TypeError(f"[{name}] params must be Parameters; got {type(p).__name__}.")
-        if not p.dtype.is_float:
+        if not p.dtype.is_float and (p.requires_grad or p.dtype.is_inexact):  # others never have a gradient
             raise TypeError(f"[{name}] params must be floating-point; {p.described} holds {p.dtype.name}.")
         return p
 
@@ -214,6 +217,7 @@ class Optimizer(Stateful):
             leaf.clear(set_to_none)
 
     @ending_at_user
+    @hooked
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all Parameters that have a gradient.
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, Self
 
 from runnel.core.errors import CaptureError, GradientError
+from runnel.tensor.handle import version
 from runnel.tensor.trace import ACTIVE
 
 Hooks = dict[int, dict[int, Callable[[Any], Any]]]
@@ -33,17 +34,14 @@ class GradientHook:
     """An attached hook. ``remove()`` detaches it, as does the end of a ``with`` block."""
 
     def __init__(self, hooks: Hooks, owner: Any, function: Callable[[Any], Any]) -> None:
-        self._place, self._number = id(owner), next(_NUMBERS)
-        self._hooks = hooks
-        if self._place not in hooks:
-            hooks[self._place] = {}
-            weakref.finalize(owner, hooks.pop, self._place, None).atexit = False
-        hooks[self._place][self._number] = function
+        self._number = next(_NUMBERS)
+        self._hooks = _of(hooks, owner)
+        self._hooks[self._number] = function
         CHANGES.count += 1
 
     def remove(self) -> None:
         """Take the hook away; a second time, nothing happens."""
-        if self._hooks.get(self._place, {}).pop(self._number, None) is not None:
+        if self._hooks.pop(self._number, None) is not None:
             CHANGES.count += 1
 
     def __enter__(self) -> Self:
@@ -51,6 +49,43 @@ class GradientHook:
 
     def __exit__(self, *error: object) -> None:
         self.remove()
+
+
+def _of(hooks: Hooks, owner: Any) -> dict[int, Callable[[Any], Any]]:
+    place = id(owner)
+    if place not in hooks:
+        hooks[place] = {}
+        weakref.finalize(owner, hooks.pop, place, None).atexit = False
+    return hooks[place]
+
+
+class Keeping:
+    """A hook that puts the gradient of a computed tensor into its ``.grad``, whatever value the tensor has by then."""
+
+    def __init__(self, tensor: Any) -> None:
+        self._tensor = weakref.ref(tensor)
+
+    def __call__(self, gradient: Any) -> None:
+        tensor = self._tensor()
+        if tensor is not None:
+            tensor.grad = gradient if tensor.grad is None else tensor.grad + gradient
+
+
+def moved(handle: Any, before: Any) -> None:
+    """Let the hooks of a handle that has got another value stay with its former value, whose node is ``before``."""
+    if not ON_GRADIENT or before._leaf is not None:  # the hooks of a leaf are the handle's
+        return
+    hooks = ON_GRADIENT.pop(id(handle), None)
+    if hooks is None:
+        hooks = ON_GRADIENT.get(id(before), {})
+    else:
+        _of(ON_GRADIENT, before)
+        ON_GRADIENT[id(before)] = hooks
+    for number, hook in tuple(hooks.items()):
+        if isinstance(hook, Keeping):
+            del hooks[number]
+            if handle.requires_grad:
+                GradientHook(ON_GRADIENT, version(handle), hook)
 
 
 def hooked(node: Any, g: Any) -> Any:

@@ -11,7 +11,7 @@ from runnel.core.devices import Device, devices as every_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtype_info import isdtype
 from runnel.core.dtypes import DType, Dtype
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array
 from runnel.ops.conversion import cast
@@ -96,8 +96,18 @@ def get_device(x: Array) -> int:
 
 
 def storage_offset(x: Array) -> int:
-    """Return 0: views of a value are values."""
-    return 0
+    """Return how many elements of its base lie before the first element of a view; 0 for what is no view. In compiled
+    functions the rules of :func:`stride` hold."""
+    value = _layout_of(x)
+    if value._view is None:
+        return 0
+    base = value._view.root.base.read()
+    if base._storage is not value._storage or base.dtype is not value.dtype:
+        raise ArgumentError(
+            f"[storage_offset] x must lie in the memory of its base; got a view of shape {value.shape} that was "
+            "gathered from it. Use a slice."
+        )
+    return int(value._layout[0] - base._layout[0])
 
 
 def is_nonzero(x: Array) -> bool:

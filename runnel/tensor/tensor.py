@@ -32,7 +32,7 @@ from runnel.core.tracebacks import ending_at_user
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.ops.shapes.views import reshape_p
-from runnel.tensor import composing, copying, eager, inplace, tape, tracing, views, writing
+from runnel.tensor import composing, copying, eager, grad_hooks, inplace, tape, tracing, views, writing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.handle import (
     SERIALS,
@@ -274,11 +274,11 @@ class Tensor(Handle["Tensor"]):
     def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
         """Take the value and the tape of ``after``. Records of this handle refer to ``before`` from now on."""
         attributes = self.becoming(name, after, before, trace)
-        value, storage, layout = map(attributes.pop, ("_aval", "_storage", "_layout"))
-        taken = value, storage, layout, None
+        taken = *map(attributes.pop, ("_aval", "_storage", "_layout")), None
         self._aval, self._storage, self._layout, self._array = taken  # atomic: other threads read
         for attribute, x in attributes.items():
             setattr(self, attribute, x)
+        grad_hooks.moved(self, before)
 
     def becoming(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> dict[str, Any]:
         """Return the attributes that this handle has after taking the value of ``after``."""
@@ -410,6 +410,7 @@ class Tensor(Handle["Tensor"]):
             raise GradientError(f"[requires_grad_] the dtype must be floating; got {self.dtype.name}.")
         if self._record is not None and not requires_grad:
             raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
+        LESSON.spoil()  # a recalled call makes no leaves
         self.requires_grad = bool(requires_grad)
         return self
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,7 @@ from runnel.ops.shapes.joining import chunk
 from runnel.ops.shapes.pieces import narrow
 from runnel.ops.shapes.views import squeeze as squeezed, with_axis
 from runnel.ops.sorting.sets import nonzero as positions
-from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook, require_no_trace
+from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook, Keeping, require_no_trace
 from runnel.tensor.handle import version
 from runnel.tensor.variable import Variable
 
@@ -197,13 +196,5 @@ def register_post_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
 
 def retain_grad(x: Any) -> None:
     """Let ``backward()`` put the gradient of ``x`` into ``x.grad``, though ``x`` was computed; of a leaf it does."""
-    if x.is_leaf:
-        return
-    owner = weakref.ref(x)
-
-    def keep(gradient: Any) -> None:
-        handle = owner()
-        if handle is not None:
-            handle.grad = gradient if handle.grad is None else handle.grad + gradient
-
-    register_hook(x, keep)
+    if not x.is_leaf:
+        register_hook(x, Keeping(x))

@@ -180,3 +180,11 @@ def test_division_rounded_toward_0() -> None:
                 assert result.tolist() == expected and result.dtype is dtype
     with pytest.raises(DTypeError, match="stays int64"):
         i.div_(2.0, rounding_mode="trunc")
+
+
+def test_private_names_that_programs_use() -> None:
+    torch._assert(True, "no")
+    with pytest.raises(AssertionError, match="why"):
+        torch._assert(torch.tensor(1) == 2, "why")
+    drawn = torch.distributions.utils._standard_normal((2, 3), dtype=torch.float64, device="cpu")
+    assert drawn.shape == (2, 3) and drawn.dtype is torch.float64

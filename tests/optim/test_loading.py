@@ -159,7 +159,7 @@ ARGUMENTS: list[tuple[Callable[[], Any], str]] = [
     (lambda: optim.SGD(nn.Linear(2, 2)), r"model\.parameters\(\); got a runnel Linear"),
     (lambda: optim.SGD("abc"), "must be Parameters; got str"),
     (lambda: optim.SGD([rn.ones((2,))]), "must be Parameters, or tensors .* has requires_grad=False"),
-    (lambda: optim.SGD([rn.Variable([1, 2])]), "params must be floating-point; a Variable of shape .* holds int64"),
+    (lambda: optim.SGD([rn.Variable([1j, 2])]), "params must be floating-point; .* holds complex128"),
     (lambda: optim.SGD([{"lr": 0.1}]), 'a group must be a dict with "params"'),
     (lambda: optim.SGD([{"params": parameters()}, parameters()[0]]), 'a group must be a dict with "params"'),
     (lambda: optim.StepLR("abc", 2), "optimizer must be an Optimizer; got 'abc'"),

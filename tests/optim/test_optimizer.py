@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -134,3 +136,34 @@ def test_saved_state_has_torch_form() -> None:
     assert set(saved["state"][0]) == {"step", "exp_avg", "exp_avg_sq"}
     assert saved["state"][0]["step"].item() == 2
     assert saved["param_groups"][0]["params"] == [0]
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.LBFGS])
+def test_hooks_of_steps(kind: Any) -> None:
+    p, log = nn.Parameter(np.ones(2, np.float32)), list[Any]()
+    optimizer = kind([p], lr=0.5)
+
+    def closure() -> Any:
+        optimizer.zero_grad()
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
+
+    first = optimizer.register_step_pre_hook(lambda o, args, kwargs: log.append(("before", p.tolist(), args[0] is o)))
+    with optimizer.register_step_post_hook(lambda o, args, kwargs: log.append(("after", len(args), kwargs))):
+        optimizer.step(closure)
+        first.remove()
+        optimizer.step(closure=closure)
+    optimizer.step(closure)
+    assert [entry[0] for entry in log] == ["before", "after", "after"] and log[0] == ("before", [1, 1], True)
+    assert log[1] == ("after", 2, {}) and list(log[2][2]) == ["closure"]
+    optimizer.register_step_pre_hook(lambda o, args, kwargs: ((o,), {"closure": lambda: "changed"}))
+    assert kind is optim.LBFGS or optimizer.step() == "changed"
+
+
+def test_parameters_that_are_no_floats_stay() -> None:
+    p, mask = nn.Parameter(np.ones(2, np.float32)), nn.Parameter(rn.asarray([True, False]), requires_grad=False)
+    optimizer = optim.Adam([p, mask])
+    p.sum().backward()
+    optimizer.step()
+    assert mask.tolist() == [True, False] and p.tolist() != [1, 1]

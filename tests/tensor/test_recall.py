@@ -15,6 +15,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from runnel.backends.host import memory
+from runnel.compat import torch
 from runnel.core.errors import AxisError
 from runnel.core.recall import UNUSUAL
 
@@ -93,6 +94,20 @@ def test_a_recalled_call_does_what_its_function_does(
             if a._view is not None:
                 assert a._view.steps == b._view.steps and a._view.base.aval is b._view.base.aval
                 assert a._view.base is b._view.base or all(a._view.base is not x for x in operands)
+
+
+LEAVES: dict[str, Callable[[], Any]] = {
+    "ones": lambda: rn.ones(3, requires_grad=True), "tensor": lambda: rn.tensor([1.0, 2.0], requires_grad=True),
+    "full": lambda: rn.full((2,), 2.0, requires_grad=True), "empty": lambda: torch.empty(3, requires_grad=True),
+    "asarray": lambda: torch.asarray([1.0, 2.0], requires_grad=True),
+    "linspace": lambda: torch.linspace(0, 1, 3, requires_grad=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", LEAVES.values(), ids=LEAVES)
+def test_a_recalled_call_makes_leaves(make: Callable[[], Any]) -> None:
+    made = [make() for _ in range(CALLS)]
+    assert all(x.requires_grad and x.is_leaf for x in made)
 
 
 @pytest.mark.parametrize(("function", "shapes"), [row[1:] for row in FUNCTIONS], ids=[row[0] for row in FUNCTIONS])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -97,6 +99,22 @@ def test_hooks_see_and_replace_gradients() -> None:
         rn.ones(2).register_hook(print)
     with w.register_hook(lambda g: g.sum()), pytest.raises(GradientError, match="must be the same"):
         (w * 3).sum().backward()
+
+
+def test_hooks_stay_with_values_and_retained_gradients_with_tensors() -> None:
+    w = rn.ones(3, requires_grad=True)
+    y, seen = w * 2, list[Any]()
+    y.retain_grad()
+    first = y.register_hook(lambda g: seen.append(g.tolist()))
+    y.mul_(3)
+    second = y.register_hook(lambda g: seen.append(g.tolist()))
+    y[0] = 1
+    (y * 2).sum().backward(retain_graph=True)
+    assert seen == [[0, 2, 2], [0, 6, 6]] and y.grad.tolist() == [2, 2, 2] and w.grad.tolist() == [0, 12, 12]
+    first.remove()
+    second.remove()
+    y.sum().backward()
+    assert len(seen) == 2
 
 
 def test_hooks_of_parameters_outlive_their_values() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn
-from runnel.core.errors import CaptureWarning, ShapeError
+from runnel.core.errors import ArgumentError, CaptureWarning, ShapeError
 from tests.compiler.harness import Traced
 from tests.fuzz import views
 
@@ -349,3 +349,14 @@ def test_strides_are_steps_in_memory() -> None:
         x[:, 0].as_strided((2,), (1,))
     with pytest.raises(ShapeError, match="storage_offset must be None or 0"):
         x[1:].as_strided((2,), (1,), 7)
+
+
+def test_offsets_are_steps_in_memory() -> None:
+    x = rn.arange(24.0).reshape(4, 6)
+    parts = [x, x[1], x[1:3, 2:], x.T[2], x[..., 3], x.reshape(-1)[5:], x[1][2:], x.chunk(2)[1], x[1].detach()]
+    assert [part.storage_offset() for part in [*parts, x[1].clone(), x.clone()[2]]] == [
+        0, 6, 8, 2, 3, 5, 8, 12, 6, 0, 12
+    ]  # fmt: skip
+    assert rn.Parameter(x).data[2].storage_offset() == 12
+    with pytest.raises(ArgumentError, match="must lie in the memory of its base"):
+        x.unfold(1, 2, 1).storage_offset()

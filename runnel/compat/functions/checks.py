@@ -26,6 +26,12 @@ def _check_tensor_all(cond: Any, message: Message = None) -> None:
     _check_with(RuntimeError, cond.all(), message)
 
 
+def _assert(condition: Any, message: str) -> None:
+    """Raise AssertionError unless ``condition`` is True."""
+    if not condition:
+        raise AssertionError(message)
+
+
 def _check_is_size(i: int, message: Message = None, *, max: int | None = None) -> None:
     """Raise RuntimeError unless ``i`` is at least 0, and at most ``max``."""
     _check_with(RuntimeError, i >= 0 and (max is None or i <= max), message)

@@ -128,6 +128,11 @@ def broadcast_all(*values: Any) -> tuple[Any, ...]:
     return tuple(distribution.broadcast_all("broadcast_all", *values))
 
 
+def _standard_normal(shape: Any, dtype: Any, device: Any) -> Any:
+    """Return standard normal numbers of ``shape``."""
+    return randn(shape, dtype=dtype, device=device)
+
+
 def clamp_probs(probs: Any) -> Any:
     """Limit probabilities to [eps, 1 - eps], where eps is the dtype's epsilon."""
     eps = float(np.finfo(probs.dtype.numpy).eps)

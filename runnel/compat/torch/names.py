@@ -83,8 +83,8 @@ torch runnel.compat.functions.amp: GradScaler autocast get_autocast_cpu_dtype=ge
     is_anomaly_check_nan_enabled=is_anomaly_enabled is_anomaly_enabled is_autocast_cpu_enabled is_autocast_enabled
 torch runnel.compat.functions.amp: get_autocast_gpu_dtype
 torch runnel.compat.functions.autograd: vmap
-torch runnel.compat.functions.checks: _check _check_index _check_is_size _check_not_implemented _check_tensor_all
-    _check_tensor_all_with _check_type _check_value _check_with
+torch runnel.compat.functions.checks: _assert _check _check_index _check_is_size _check_not_implemented
+    _check_tensor_all _check_tensor_all_with _check_type _check_value _check_with
 torch runnel.compat.functions.compiler: fork wait=as_given
 torch runnel.compat.functions.settings: compiled_with_cxx11_abi=always has_lapack=enabled has_mkl=benchmark
     has_openmp=benchmark
@@ -308,8 +308,8 @@ distributed.nn.functional runnel.compat.functions.distributed: ReduceOp all_gath
 distributed.tensor runnel.compat.functions.placements: Partial Placement Replicate Shard
 distributed.tensor.placement_types runnel.compat.functions.placements: Partial Placement Replicate Shard
 distributed._tensor runnel.compat.functions.placements: Partial Placement Replicate Shard
-distributions.utils runnel.compat.functions.random: broadcast_all clamp_probs lazy_property logits_to_probs
-    probs_to_logits
+distributions.utils runnel.compat.functions.random: _standard_normal broadcast_all clamp_probs lazy_property
+    logits_to_probs    probs_to_logits
 func runnel.compat.functions.autograd: grad_and_value vmap
 fx.experimental.symbolic_shapes runnel.compat.functions.compiler: guard_or_false=as_bool guard_or_true=as_bool
     guard_size_oblivious=as_bool statically_known_true=as_bool
