@@ -38,7 +38,7 @@ class _Row(Module, Generic[Item]):
             self._set(str(i), item)
 
     def _require_item(self, item: Any) -> None:
-        if not isinstance(item, self._kind):
+        if not _belongs(self._kind, item):
             raise TypeError(f"[{type(self).__name__}] items must be {self._kind.__name__}s; got {type(item).__name__}.")
 
     def _checked_item(self, item: Any) -> Any:
@@ -195,7 +195,7 @@ class ParameterList(_Row[Parameter]):
     """A list of Parameters that are found, unlike those in a Python list. Arrays become Parameters.
 
     Args:
-        values: Parameters or arrays.
+        values: Parameters, arrays, or further lists and dicts of them.
     """
 
     _kind = Parameter
@@ -227,7 +227,7 @@ class _ByName(Module, Generic[Item]):
     def __setitem__(self, name: str, item: Item) -> None:
         kind = type(self).__name__
         item = self._checked_item(item)
-        if not isinstance(item, self._kind):
+        if not _belongs(self._kind, item):
             raise TypeError(f"[{kind}] items must be {self._kind.__name__}s; got {type(item).__name__}.")
         require_text(kind, "a key", name)
         if hasattr(type(self), name) or "." in name:
@@ -267,7 +267,7 @@ class _ByName(Module, Generic[Item]):
         return [item for _, item in self.items()]
 
     def items(self) -> list[tuple[str, Item]]:
-        return [(name, value) for name, value in self.__dict__.items() if isinstance(value, self._kind)]
+        return [(name, value) for name, value in self.__dict__.items() if _belongs(self._kind, value)]
 
 
 class ModuleDict(_ByName[Module]):
@@ -290,7 +290,7 @@ class ParameterDict(_ByName[Parameter]):
     """A dict of Parameters that are found, unlike those in a Python dict. Arrays become Parameters.
 
     Args:
-        parameters: a dict, or pairs of names and values.
+        parameters: a dict, or pairs of names and values: Parameters, arrays, or further lists and dicts of them.
     """
 
     _kind = Parameter
@@ -330,6 +330,11 @@ class ParameterDict(_ByName[Parameter]):
     def __ior__(self, other: ParameterDict) -> Self:
         self.update(other.items())
         return self
+
+
+def _belongs(kind: type[Any], item: Any) -> bool:
+    """Return whether ``item`` may be in a container of this kind. Lists and dicts of Parameters nest."""
+    return isinstance(item, kind) or (kind is Parameter and isinstance(item, (ParameterList, ParameterDict)))
 
 
 def as_parameter(value: Any) -> Any:

@@ -171,3 +171,5 @@ def test_lists_and_dicts_of_parameters() -> None:
             wrong()
     with pytest.raises(TypeError, match=r"\[ParameterDict\] items must be Parameters"):
         holder.named["b"] = [1.0]
+    nested = nn.ParameterList([nn.ParameterDict({"a": nn.ParameterList([rn.ones(1)])}), rn.ones(2)])
+    assert sorted(nested.state_dict()) == ["0.a.0", "1"] and [p.shape for p in nested[0]["a"]] == [(1,)]

@@ -111,5 +111,5 @@ LEFT_OUT = {
     "torch.gru", "torch.lstm", "torch.rnn_relu", "torch.rnn_tanh", "torch.batch_norm", "torch.instance_norm",
     "torch.sparse_csr_tensor", "torch.sparse_coo_tensor", "torch.spmm", "torch._check", "torch._check_index",
     "torch._check_is_size", "torch._check_not_implemented", "torch._check_tensor_all", "torch._check_tensor_all_with",
-    "torch._check_type", "torch._check_value", "torch._check_with",
+    "torch._check_type", "torch._check_value", "torch._check_with", "torch._assert",
 }  # fmt: skip
