@@ -218,7 +218,7 @@ def randint(
     return ops.randint(key_of(generator, key, device), low, high, sizes, dtypes.as_dtype(dtype))
 
 
-def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
+def dropout(x: Array, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Tensor:
     """Set each element of ``x`` to zero with probability ``p`` and scale the rest by 1/(1-p); return ``x`` unless
     training."""
     if not training or p == 0:

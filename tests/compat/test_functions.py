@@ -188,3 +188,8 @@ def test_private_names_that_programs_use() -> None:
         torch._assert(torch.tensor(1) == 2, "why")
     drawn = torch.distributions.utils._standard_normal((2, 3), dtype=torch.float64, device="cpu")
     assert drawn.shape == (2, 3) and drawn.dtype is torch.float64
+
+
+def test_dropout_takes_inplace_by_position() -> None:
+    x = torch.ones(4)
+    assert torch.nn.functional.dropout(x, 1.0, True, True) is x and x.tolist() == [0, 0, 0, 0]

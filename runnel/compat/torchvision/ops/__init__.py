@@ -8,6 +8,7 @@ boxes: batched_nms box_area box_convert box_iou clip_boxes_to_image complete_box
 losses: complete_box_iou_loss distance_box_iou_loss generalized_box_iou_loss sigmoid_focal_loss
 misc: Conv2dNormActivation Conv3dNormActivation ConvNormActivation DropBlock2d DropBlock3d FrozenBatchNorm2d MLP
     Permute SqueezeExcitation StochasticDepth drop_block2d drop_block3d stochastic_depth
+regions: RoIAlign RoIPool roi_align roi_pool
 """
 PLACED = {
     name: f"{__name__}.{row.partition(':')[0]}:{name}"
