@@ -88,6 +88,11 @@ class TensorLike:
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def elements_at(self, mask: Any) -> Any:
+        """Return the elements that ``mask`` chooses along the first axes, where this needs no program, since the next
+        mask will choose another number of elements; else None."""
+        return None
+
     def apply_view(self, op: Op, attrs: dict[str, Any], shape: Shape | None = None) -> Any:
         """Apply a view op, and give the result ``shape``, which differs in axes of size 1. The result shows elements of
         this value: a write to either is seen through the other."""

@@ -17,12 +17,12 @@ T = TypeVar("T")
 
 UNUSUAL: Final[set[int]] = set()  # the threads on which every call runs its function: they trace, cast, or learn
 SETTLED: Final[list[type]] = []  # classes of Variables that are read as the tensor that they have settled on
-# Modules of functions without state.
-_OURS: Final = ("runnel.ops.", "runnel.tensor.queries.", "runnel.tensor.methods.")
+# Modules of functions without state, other than the generators that they draw from.
+_OURS: Final = ("runnel.ops.", "runnel.tensor.queries.", "runnel.tensor.methods.", "runnel.tensor.random.")
 _PURE: Final = (
     *_OURS, "runnel.tensor.torch_methods.", "runnel.tensor.torch_reductions.", "runnel.tensor.creation.",
     "runnel.nn.functions.", "runnel.nn.windows.", "runnel.nn.activations.", "runnel.nn.losses.", "runnel.nn.distances.",
-    "runnel.compat.functions.",
+    "runnel.nn.dropout.", "runnel.random.", "runnel.compat.functions.",
 )  # fmt: skip
 
 
@@ -98,6 +98,8 @@ class Lesson:
     * "array": tensor, the NumPy array with its values
     * "write": tensor, key, value, result
     * "moved": handle, the node that keeps its former value
+    * "read": Variable, the tensor that it is read as
+    * "assign": Variable, the tensor that it was read as, its new value, whether it took that
     * "change": handle, its new value
     """
 
@@ -113,6 +115,18 @@ class Lesson:
         """Add an event of this thread."""
         if self.events is not None and self.thread == threading.get_ident():
             self.events.append(event)
+
+    def alone(self, function: Callable[[], T], *event: Any) -> T:
+        """Call ``function``; one event, which its result ends, says all that it does."""
+        events = self.events
+        if events is None or self.thread != threading.get_ident():
+            return function()
+        before, was_spoiled = len(events), self.is_spoiled
+        result = function()
+        del events[before:]
+        self.is_spoiled = was_spoiled
+        events.append((*event, result))
+        return result
 
     def whole(self, program: Callable[..., Any], tensors: list[Any]) -> Any:
         """Call a program of tensors: one event, unless the program applies ops one by one."""

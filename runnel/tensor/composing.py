@@ -64,6 +64,7 @@ def run(self: Handle[Any], composition: Composition[Any, Any], args: tuple[Any, 
     try:
         if program is None:
             LESSON.wait()
+            imported("runnel.tensor.recall:begin")(self)
             program = programs[signature] = imported("runnel.tensor.compositions:compiled")(composition, args, kwargs)
         if LESSON.events is not None:
             return LESSON.whole(program, tensors)

@@ -6,9 +6,9 @@ The numbers are counter-based (``ops.random``): draw number ``count`` of a gener
 
 from __future__ import annotations
 
+import functools
 import operator
 import secrets
-import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
@@ -21,7 +21,7 @@ from runnel.core.composed import composed
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import Dtype
-from runnel.core.recall import LESSON
+from runnel.core.recall import LESSON, Usual
 from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape, leaf
@@ -76,11 +76,12 @@ class Generator:
         No two callers get the same key, on any thread. Under vmap each element gets a separate key: element i gets
         row i of ``split_key(key, size)``.
         """
-        LESSON.spoil()
         while True:
             state = self.state.read()
-            key, following = _advanced(state.untaped())  # a value whose items do not follow the Variable
-            if self.state.replace(following, state):
+            bare = LESSON.alone(state.untaped, "read", self.state)  # its items do not follow the Variable
+            key, following = _advanced(bare)
+            replace = functools.partial(self.state.replace, following, state)
+            if LESSON.alone(replace, "assign", self.state, bare, following):
                 return key if ACTIVE.level is None else own_keys(key)
 
 
@@ -102,7 +103,7 @@ def _state(seed: int) -> np.ndarray:
 _DEFAULTS: Final = {device: Generator(0, device=device) for device in devices()}
 
 
-class _StandIn(threading.local):
+class _StandIn(Usual):
     """The function that replaces the default generators on this thread, if any."""
 
     generator: Callable[[Device], Generator] | None = None

@@ -33,7 +33,7 @@ from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import SERIALS, Handle, Record
 from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.recall_actions import Action, Unlearnable
-from runnel.tensor.variable import STATE_VERSION, Variable
+from runnel.tensor.variable import STATE_VERSION, StateVersion, Variable, take
 
 _MOST: Final = 4096  # keys; then all are forgotten
 _SEEN: Final = 8192  # hashes of calls that were made once
@@ -122,7 +122,8 @@ def _learn(machine_code: Recalling, recalled: Recalled, args: tuple[Any, ...], k
         writes = STATE_VERSION.writes
         result = recalled.function(*args, **kwargs)
         events, is_early = LESSON.events, LESSON.is_early
-        is_spoiled = LESSON.is_spoiled or STATE_VERSION.writes != writes
+        assigned = sum(kind == "assign" for kind, *_ in events or ())
+        is_spoiled = LESSON.is_spoiled or STATE_VERSION.writes != writes + assigned
     finally:
         LESSON.events = None
         try:
@@ -184,7 +185,7 @@ def _begin(machine_code: Recalling, tensor: type[Handle[Any]]) -> None:
         "RECORD": Record, "VIEW": views.View,
         "RESOLVED": RESOLVED, "SERIALS": SERIALS, "RECORDING": RECORDING, "ALLOCATE": memory.allocate,
         "ALLOCATE_SLAB": _slab, "WATCHED": views.watched, "DETACHED": views.DETACHED,
-        "EXCEPTION": Exception, "NDARRAY": np.ndarray,
+        "EXCEPTION": Exception, "NDARRAY": np.ndarray, "STATE_VERSION": STATE_VERSION, "TAKE": take,
         "FLOAT32": dtypes.float32, "FLOAT64": dtypes.float64, "INT64": dtypes.int64, "INT32": dtypes.int32,
         "BOOL": dtypes.bool_,
     }  # fmt: skip
@@ -202,7 +203,9 @@ def _begin(machine_code: Recalling, tensor: type[Handle[Any]]) -> None:
         "IS_RECORDED_OF": (views.View, "is_recorded"),
         "INPUTS_OF": (Record, "_inputs"), "ATTRS_OF": (Record, "attrs"), "FREED_OF": (Record, "freed"),
         "OP_OF": (Record, "op"), "RULE_OF": (Record, "rule"), "SIZE_OF": (ShapedArray, "size"),
-        "DTYPE_OF": (ShapedArray, "dtype"), "VIEWS_OF": (Variable, "_views"),
+        "DTYPE_OF": (ShapedArray, "dtype"), "VIEWS_OF": (Variable, "_views"), "TENSOR_OF": (Variable, "_tensor"),
+        "SHARED_OF": (Variable, "_shared"), "PIN_OF": (Variable, "_pin"), "LOCK_OF": (Variable, "_state_lock"),
+        "WRITES_OF": (StateVersion, "writes"),
     }.items():  # fmt: skip
         _MEMORY.put(name, slots.offset(kind, slot))
     _MEMORY.put("CONSTANT_SERIAL", CONSTANT_SERIAL)

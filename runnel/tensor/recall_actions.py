@@ -18,6 +18,7 @@ from runnel.ops.shapes.views import reshape_p
 from runnel.tensor import eager
 from runnel.tensor.handle import Handle
 from runnel.tensor.inplace import CONSTANT_SERIAL
+from runnel.tensor.variable import Variable
 
 
 class Unlearnable(Exception):
@@ -56,6 +57,7 @@ class Action:
 
     __slots__ = (
         "_arguments",
+        "_assigned",
         "_constants_by_id",
         "_kept",
         "_machine_code",
@@ -87,6 +89,7 @@ class Action:
         self._registers = len(self._of)
         self._steps: list[list[int]] = []
         self._waiting: dict[int, tuple[Any, ...]] = {}  # views that are made where they are used, by id
+        self._assigned: dict[int, list[Any]] = {}  # by id of a Variable: it, registers before and after
         self._watched: dict[int, list[int]] = {}  # the steps that made views, by id of the view
         changed: tuple[Any, ...] = ()
         for event in events:
@@ -94,6 +97,7 @@ class Action:
                 raise Unlearnable
             changed = self._add(event)
         end = self._end(result, changed)
+        self._assign_at_last(end)
         if not recalled.passes and not changed and any(id(x) in arguments for x in _each(result)):
             raise Unlearnable
         if self._registers > layout.MOST_REGISTERS - 2 or len(arguments) > layout.MOST_ARGUMENTS:
@@ -141,6 +145,10 @@ class Action:
             self._made(made)
         elif kind == "write":
             self._write_at(*rest)
+        elif kind == "read":
+            self._read(*rest)
+        elif kind == "assign":
+            self._assign(*rest)
         elif kind == "moved":
             handle, before = rest
             self._of.setdefault(id(before), self._register(handle))
@@ -250,6 +258,30 @@ class Action:
         for i, (made, strides) in enumerate(zip(results, strides_of, strict=True)):
             words += [id(made), id(strides), program.output_of[i], made.dtype.itemsize]
         self._step(words, program, results, strides_of, *kept)
+
+    def _read(self, variable: Variable, value: Any) -> None:
+        assigned = self._assigned.get(id(variable))
+        if assigned is not None:  # it has the value that this action is going to assign
+            self._of[id(value)] = assigned[2]
+            return
+        self._step([0, layout.READ_STEP, id(variable)], variable)
+        self._made(value)
+
+    def _assign(self, variable: Variable, before: Any, after: Any, is_done: bool) -> None:
+        is_taken = after._aval is variable.aval and after._layout[1] == row_major(after._aval.shape)
+        if not is_done or not is_taken or not after._storage.is_ours:
+            raise Unlearnable
+        kept = self._assigned.setdefault(id(variable), [variable, self._register(before), 0])
+        kept[2] = self._register(after)
+
+    def _assign_at_last(self, end: list[int]) -> None:
+        """Assign after all steps that may fail, together: then the function may still be called instead."""
+        if self._assigned:
+            rebinds = end[layout.KIND] == layout.REBIND
+            words = [0, layout.ASSIGN_STEP, *(end[3:5] if rebinds else (-1, -1)), len(self._assigned)]
+            for variable, before, after in self._assigned.values():
+                words += [id(variable), before, after]
+            self._step(words)
 
     def _write(self, register: int, is_array: int, source: Any, result: Any) -> list[int]:
         value, before, strides = result._aval, source._layout[1], result._aval.strides

@@ -131,7 +131,7 @@ class Tensor(Handle["Tensor"]):
     def alias(self) -> Tensor:
         return views.watched(another(self) if self.requires_grad and RECORDING.get() else self._twin(), self, ())
 
-    apply_composed = composing.run
+    apply_composed, elements_at = composing.run, writing.elements_at
 
     def on(self, device: Device) -> Tensor:
         """Return the same values on ``device``, sharing memory if the devices can. Gradients flow back to the

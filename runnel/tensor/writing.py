@@ -1,6 +1,6 @@
-"""Write known values at basic keys and masks with NumPy: what ``ops.put`` computes, without ops.
+"""Write at basic keys and masks, and read at masks, with NumPy: what ``ops.put`` and ``ops.getitem`` compute.
 
-The position is not part of a plan or program, so that a loop over positions compiles nothing.
+Positions and masks are not part of a plan or program, so that a loop over them compiles nothing.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import numpy as np
 
 from runnel import ops
 from runnel.backends import base
-from runnel.core.avals import row_major
+from runnel.backends.host.memory import Storage
+from runnel.core.avals import aval, row_major
 from runnel.core.dtypes import bool_
 from runnel.core.recall import LESSON, Recalled
 from runnel.ops.promotion import constant, scalar_array
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Handle
 from runnel.tensor.stand_in import StandIn
 from runnel.tensor.trace import ACTIVE
@@ -24,6 +26,16 @@ _SCALARS: Final = frozenset({bool, int, float})
 
 
 assigned: Final = Recalled(lambda x, key, value: x.update("setitem", lambda before: written(before, key, value)))
+
+
+def elements_at(x: Any, mask: Any) -> Any:
+    """Return the elements that a mask chooses; None where they are recorded or traced: the method of tensors."""
+    if ACTIVE.trace is not None or ACTIVE.level is not None or mask.__class__ is not x.__class__:
+        return None
+    if x.requires_grad and RECORDING.get():
+        return None
+    array = x.numpy()[mask.numpy()]
+    return x._over(aval(array.shape, x._aval.dtype, x._aval.device), Storage.wrap(array), 0, row_major(array.shape))
 
 
 def written(x: Any, key: Any, value: Any) -> Any:

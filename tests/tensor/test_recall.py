@@ -152,6 +152,64 @@ def test_recalled_writes(write: Callable[[Any, Any], Any]) -> None:
         np.testing.assert_array_equal(other.numpy(), before)
 
 
+DRAWS: list[tuple[str, Callable[[Any], Any]]] = [
+    ("rand", lambda z: rn.rand(4)),
+    ("randn", lambda z: rn.randn(2, 3, dtype=rn.float64)),
+    ("randint", lambda z: rn.randint(0, 9, (4,))),
+    ("like", lambda z: rn.randn_like(z)),
+    ("permutation", lambda z: rn.random.randperm(5)),
+    ("normal", lambda z: rn.random.normal(1.0, 2.0, (3,))),
+    ("normal_", lambda z: z.normal_(0.5, 2.0)),
+    ("bernoulli_", lambda z: z.bernoulli_(0.3)),
+    ("dropout", lambda z: nn.functional.dropout(z, 0.5)),
+    ("dropout of channels", lambda z: nn.functional.dropout2d(z, 0.5)),
+    ("evaluation", lambda z: nn.functional.dropout(z, 0.5, False)),
+]
+
+
+@pytest.mark.parametrize("draw", [row[1] for row in DRAWS], ids=[row[0] for row in DRAWS])
+def test_recalled_draws_advance_the_generator(draw: Callable[[Any], Any]) -> None:
+    def drawn() -> list[Any]:
+        rn.manual_seed(3)
+        z, values = arrays(M)[0], []
+        for turn in range(2 * CALLS):
+            values.append(draw(z).numpy().tobytes())
+            if turn == CALLS:  # programs write the state in place, and others may hold it
+                values += [step().numpy().tobytes(), step().numpy().tobytes()]
+                held = rn.get_rng_state()
+        return [*values, held.numpy().tobytes(), rn.get_rng_state().numpy().tobytes()]
+
+    step = rn.compile(lambda: rn.rand(2))
+    for _ in range(CALLS):
+        draw(arrays(M)[0])
+    assert drawn() == plainly(drawn)
+
+
+def test_a_draw_is_refused_only_before_the_state_changes() -> None:
+    z = arrays(M)[0]
+    for _ in range(CALLS):
+        z.normal_()
+    p = arrays(M)[0].requires_grad_()
+    alive = p * 1  # on the tape: machine code does not change it
+    rn.manual_seed(5)
+    with rn.no_grad():
+        alive.normal_()
+    count = rn.get_rng_state().tolist()[2]
+    assert count == 1
+
+
+def test_masks_choose_known_elements() -> None:
+    x, leaf = arrays(M)[0], nn.Parameter(arrays(M)[0])
+    for threshold in (-9.0, 0.0, 0.5, 9.0):
+        mask, rows = x > threshold, x[:, 0] > threshold
+        for key in (mask, rows):
+            np.testing.assert_array_equal(x[key].numpy(), x.numpy()[key.numpy()])
+            np.testing.assert_array_equal(leaf[key].numpy(), x.numpy()[key.numpy()])
+        leaf.grad = None
+        leaf[mask].sum().backward()
+        np.testing.assert_array_equal(leaf.grad.numpy(), mask.numpy().astype(np.float32))
+
+
 @pytest.mark.parametrize("write", [row[1] for row in WRITES], ids=[row[0] for row in WRITES])
 def test_writes_are_seen_through_views(write: Callable[[Any, Any], Any]) -> None:
     for seed in range(CALLS):

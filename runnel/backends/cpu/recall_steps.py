@@ -284,6 +284,74 @@ def write_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
 
 
 @Routine
+def read_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
+    """Take the value of a Variable, if no program may write into its memory."""
+    variable = f.pointer(step, layout.R_VARIABLE)
+    value = held(f, s, variable, "TENSOR_OF")
+    with f.when(f.test("ne", value, held(f, s, variable, "SHARED_OF"), "ptr")):
+        f.ret(MISS)
+    push_result(f, call, keep(f, value))
+    return DONE
+
+
+@Routine
+def take(f: Code, s: Ptr, variable: Ptr, value: Ptr) -> Bit:
+    """Give a Variable a new value; false with an error. Python does it where programs or views follow."""
+    arguments = f.reserve("[2 x ptr]", 16)
+    f.put(arguments, 0, variable, "ptr")
+    f.put(arguments, 1, value, "ptr")
+    lock, views = held(f, s, variable, "LOCK_OF"), held(f, s, variable, "VIEWS_OF")
+    with f.unless(f.both(is_missing(f, s, lock), is_missing(f, s, views))):
+        function = known(f, s, "TAKE")
+        done = f.external(
+            "ptr", "PyObject_Vectorcall", ("ptr", function), ("ptr", arguments), ("i64", 2), ("ptr", "null")
+        )
+        drop(f, done)
+        f.ret(f.test("ne", done, "null", "ptr"), "i1")
+    version = known(f, s, "STATE_VERSION")
+    writes = f.external("i64", "PyLong_AsLongLong", ("ptr", held(f, s, version, "WRITES_OF")))
+    ticked = f.external("ptr", "PyLong_FromLongLong", ("i64", f.add(writes, 1)))
+    with f.when(f.test("eq", ticked, "null", "ptr")):
+        f.ret("false", "i1")
+    aval, storage = held(f, s, value, "AT_AVAL"), held(f, s, value, "AT_STORAGE")
+    strides = f.external("ptr", "PyTuple_GetItem", ("ptr", held(f, s, value, "AT_LAYOUT")), ("i64", 1))
+    fresh = new_tensor(f, s, aval, storage, offset_of(f, s, value), strides)
+    with f.when(f.test("eq", fresh, "null", "ptr")):
+        drop(f, ticked)
+        f.ret("false", "i1")
+    slots, none = ("TENSOR_OF", "SHARED_OF", "SETTLED_OF", "PIN_OF"), known(f, s, "NONE")
+    before = [held(f, s, variable, slot) for slot in slots]
+    f.put(at(f, s, variable, "TENSOR_OF"), 0, fresh, "ptr")
+    fill_from(f, at(f, s, variable, "SHARED_OF"), fresh)
+    for slot in slots[2:]:
+        fill_from(f, at(f, s, variable, slot), none)
+    exchange(f, at(f, s, version, "WRITES_OF"), ticked)
+    for each in before:  # now that the Variable is whole: the end of an object may run any code
+        drop(f, each)
+    return "true"
+
+
+@Routine
+def assign_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
+    """Give Variables new values, if all are as they were read, and the end will not fail."""
+    with f.when(f.test("sge", f.word(step, layout.A_HANDLE), 0)):
+        x, value = (_register(f, call, f.word(step, n)) for n in (layout.A_HANDLE, layout.A_CHANGED))
+        with f.unless(f.both(can_change(f, s, x), f.value(f"xor i1 {requires(f, s, value)}, true"))):
+            f.ret(MISS)
+    count, rows = f.word(step, layout.A_VARIABLES), f.beyond(step, layout.A_LISTS)
+    with f.count(count) as i:
+        row = f.beyond(rows, f.mul(i, layout.VARIABLE_WORDS))
+        now = held(f, s, f.pointer(row), "TENSOR_OF")
+        with f.when(f.test("ne", now, _register(f, call, f.word(row, 1)), "ptr")):
+            f.ret(MISS)
+    with f.count(count) as i:
+        row = f.beyond(rows, f.mul(i, layout.VARIABLE_WORDS))
+        with f.unless(take(f, s, f.pointer(row), _register(f, call, f.word(row, 2)))):
+            f.ret(ERROR)
+    return DONE
+
+
+@Routine
 def run_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
     """Run a step of any kind."""
     kind = f.word(step, layout.KIND)
@@ -293,6 +361,10 @@ def run_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
         f.ret(start_step(f, s, call, step))
     with f.when(f.test("eq", kind, layout.WRITE_STEP)):
         f.ret(write_step(f, s, call, step))
+    with f.when(f.test("eq", kind, layout.READ_STEP)):
+        f.ret(read_step(f, s, call, step))
+    with f.when(f.test("eq", kind, layout.ASSIGN_STEP)):
+        f.ret(assign_step(f, s, call, step))
     return call_step(f, s, call, step)
 
 

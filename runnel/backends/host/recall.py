@@ -19,13 +19,15 @@ STATE: Final = (
     "UNUSUAL", "NONE", "TRUE", "FALSE", "ELLIPSIS", "TENSOR", "INT", "FLOAT", "TUPLE", "LIST", "SLICE", "STR", "DTYPE",
     "DEVICE", "VARIABLE", "PARAMETER", "NDARRAY", "RECORD", "VIEW", "EXCEPTION", "FLOAT32", "FLOAT64", "INT64", "INT32",
     "BOOL", "RESOLVED", "SERIALS", "RECORDING", "ALLOCATE", "ALLOCATE_SLAB", "WATCHED", "CONSTANT_SERIAL", "DETACHED",
+    "STATE_VERSION", "TAKE",
     "TABLE", "MASK", "SLAB", "SLAB_ADDRESS", "SLAB_USED",
     # offsets of slots: of tensors
     "AT_AVAL", "AT_LAYOUT", "AT_STORAGE", "AT_SERIAL", "AT_REQUIRES", "AT_REBOUND", "AT_RECORDED", "AT_RECORD",
     "AT_LEAF", "AT_VIEW", "AT_VIEWS", "AT_ARRAY",
     # of avals, storages, Variables, the switches, Recalled, views, records
     "SIZE_OF", "DTYPE_OF", "ADDRESS_OF", "SETTLED_OF", "VIEWS_OF", "STATE_OF", "FUNCTION_OF", "LEARN_OF", "BASE_OF",
-    "STEPS_OF", "IS_RECORDED_OF", "INPUTS_OF", "ATTRS_OF", "FREED_OF", "OP_OF", "RULE_OF",
+    "STEPS_OF", "IS_RECORDED_OF", "INPUTS_OF", "ATTRS_OF", "FREED_OF", "OP_OF", "RULE_OF", "TENSOR_OF", "SHARED_OF",
+    "PIN_OF", "LOCK_OF", "WRITES_OF",
 )  # fmt: skip
 WORD: Final = {name: place for place, name in enumerate(STATE)}
 
@@ -36,7 +38,7 @@ CELL: Final = 64  # bytes, of which such a result has a whole number
 ENTRY_WORDS: Final = 3
 OWNER, CONSTANTS, FIRST = range(3)
 SIZE, KIND = range(2)
-VIEW_STEP, START_STEP, CALL_STEP, WRITE_STEP = range(4)
+VIEW_STEP, START_STEP, CALL_STEP, WRITE_STEP, READ_STEP, ASSIGN_STEP = range(6)
 RETURN, TUPLE, LIST, MAKE, REBIND = range(5)
 
 # words of a step that makes a view
@@ -50,6 +52,11 @@ OUTPUT_WORDS: Final = 3  # bytes, bytes in a slab, slot
 RESULT_WORDS: Final = 4  # aval, strides, output, itemsize
 # words of a step that calls a Python function
 C_FUNCTION, C_SPREADS, C_OP, C_ATTRS, C_INPUTS, C_LISTS = range(2, 8)
+
+R_VARIABLE: Final = 2  # of a step that reads a Variable
+# words of the step that gives Variables new values, if they and a handle that the end will change allow that
+A_HANDLE, A_CHANGED, A_VARIABLES, A_LISTS = range(2, 6)
+VARIABLE_WORDS: Final = 3  # Variable, registers: what it was read as, its new value
 
 # words of a step that copies a dense tensor or an array, and writes a number or a tensor into a window of the copy
 W_SOURCE, W_IS_ARRAY, W_SOURCE_AVAL, W_SOURCE_STRIDES, W_NBYTES, W_ROUNDED, W_AVAL, W_STRIDES, W_ITEMSIZE = range(2, 11)

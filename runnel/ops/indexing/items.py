@@ -248,6 +248,10 @@ def getitem(x: Array, key: Any) -> Array:
     Their number must be known, so a compiled function takes only masks that it does not compute. Raise AxisError for an
     index outside its axis.
     """
+    if isinstance(key, TensorLike) and key.dtype is bool_ and key.ndim and key.shape == x.shape[: key.ndim]:
+        elements = _known_elements(x, key)
+        if elements is not None:
+            return elements
     if isinstance(key, TensorLike) or (isinstance(key, tuple) and any(isinstance(k, TensorLike) for k in key)):
         return chosen(x, key)
     return _at(x, key)
@@ -282,6 +286,17 @@ def _known_rows(x: Array, key: Any) -> Array | None:
         return None  # the general way names the index
     rows: Array = apply(take_p, x, key if lowest >= 0 else from_the_front(key, n), axis=0)
     return rows
+
+
+def _known_elements(x: Array, mask: Array) -> Array | None:
+    """Return the elements that a mask of the first axes chooses; None if its values are not known."""
+    elements: Array | None = x.elements_at(mask)
+    known = mask.known() if elements is None else None
+    if known is None:
+        return elements
+    lines = x if mask.ndim == 1 else reshape(x, (known.size, *x.shape[mask.ndim :]))
+    elements = apply(take_p, lines, x.lift(np.flatnonzero(known), int64), axis=0)
+    return elements
 
 
 def cut(x: Array, part: Window) -> Array:
