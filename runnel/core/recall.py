@@ -37,11 +37,17 @@ class Recalled:
     equip: ClassVar[Callable[[Recalled], None] | None] = None  # gives it machine code, where there is any
 
     def __init__(
-        self, function: Callable[..., Any], passes: bool = True, reads: bool = False, makes: bool = False
+        self,
+        function: Callable[..., Any],
+        passes: bool = True,
+        reads: bool = False,
+        makes: bool = False,
+        lasting: bool = True,
     ) -> None:
         self.function = self.call = self.learn = self.key = function
         self.passes, self.reads, self.makes = passes, reads, makes
-        Recalled.every.append(self)
+        if lasting:  # else it is equipped now or never
+            Recalled.every.append(self)
         if Recalled.equip is not None:
             Recalled.equip(self)
 

@@ -14,10 +14,13 @@ from runnel.core.caching import Recent
 from runnel.core.composed import Composition
 from runnel.core.errors import GradientError, RunnelError
 from runnel.core.namespaces import imported
+from runnel.core.recall import LESSON
 from runnel.core.switches import RESOLVED
 from runnel.core.tables import Op
+from runnel.ops.shapes.assembly import SliceGradient
+from runnel.ops.shapes.pieces import slice_p
 from runnel.tensor.composing import OF_RULES, PROGRAMS, Run
-from runnel.tensor.handle import Record, T, plain
+from runnel.tensor.handle import T, plain
 from runnel.tensor.trace import ACTIVE
 
 _BY_RULE: Final[Run] = tuple  # marks a signature whose rule computes nothing, or cannot be a program
@@ -31,10 +34,12 @@ def is_plain() -> bool:
     return not (switches.check_nans.value or switches.eager.value)
 
 
-def pulled(op: Op, record: Record[T], inputs: tuple[T, ...], out: T, g: T, alive: set[int]) -> Sequence[Any]:
-    """Return the cotangents of the ``inputs`` of ``record``, given the cotangent of the result ``out`` of
-    ``op``; None for those not ``alive``."""
-    attrs = record.attrs
+def pulled(op: Op, attrs: dict[str, Any], inputs: tuple[T, ...], out: T, g: T, alive: set[int]) -> Sequence[Any]:
+    """Return the cotangents of the ``inputs`` of ``op``, given the cotangent of its result ``out``; None for those not
+    ``alive``."""
+    if op is slice_p:
+        piece = SliceGradient.of(plain(g), inputs[0], **attrs)
+        return _by_rule(op, _plain(g, out, *inputs), attrs, (True,)) if piece is None else (piece,)
     wanted = tuple([id(x) in alive for x in inputs])
     key = (
         wanted, RESOLVED.state.context, g._aval, g._layout[1], out._layout[1], *attrs.values(),
@@ -49,7 +54,7 @@ def pulled(op: Op, record: Record[T], inputs: tuple[T, ...], out: T, g: T, alive
     if run is _BY_RULE or g._level is not None or out._level is not None:
         return _by_rule(op, _plain(g, out, *inputs), attrs, wanted)
     try:
-        made = run(g, out, *inputs)
+        made = run(g, out, *inputs) if LESSON.events is None else LESSON.whole(run, [g, out, *inputs])
     except RunnelError:  # the op that fails names the values
         return _by_rule(op, _plain(g, out, *inputs), attrs, wanted)
     if len(wanted) == 1:

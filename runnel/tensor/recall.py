@@ -33,7 +33,7 @@ from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import SERIALS, Handle, Record
 from runnel.tensor.inplace import CONSTANT_SERIAL
 from runnel.tensor.recall_actions import Action, Unlearnable
-from runnel.tensor.variable import STATE_VERSION, StateVersion, Variable, take
+from runnel.tensor.variable import STATE_VERSION, StateVersion, Variable
 
 _MOST: Final = 4096  # keys; then all are forgotten
 _SEEN: Final = 8192  # hashes of calls that were made once
@@ -185,7 +185,7 @@ def _begin(machine_code: Recalling, tensor: type[Handle[Any]]) -> None:
         "RECORD": Record, "VIEW": views.View,
         "RESOLVED": RESOLVED, "SERIALS": SERIALS, "RECORDING": RECORDING, "ALLOCATE": memory.allocate,
         "ALLOCATE_SLAB": _slab, "WATCHED": views.watched, "DETACHED": views.DETACHED,
-        "EXCEPTION": Exception, "NDARRAY": np.ndarray, "STATE_VERSION": STATE_VERSION, "TAKE": take,
+        "EXCEPTION": Exception, "NDARRAY": np.ndarray, "STATE_VERSION": STATE_VERSION, "TAKE": _take,
         "FLOAT32": dtypes.float32, "FLOAT64": dtypes.float64, "INT64": dtypes.int64, "INT32": dtypes.int32,
         "BOOL": dtypes.bool_,
     }  # fmt: skip
@@ -219,6 +219,13 @@ def _begin(machine_code: Recalling, tensor: type[Handle[Any]]) -> None:
     for recalled in Recalled.every:
         equip(recalled)
     Recalled.equip = equip
+
+
+def _take(variable: Variable, value: Any) -> None:
+    """Let a Variable take over a dense value of the right shape and dtype, in memory of Runnel's."""
+    variable._store(value)
+    if variable._views:
+        views.refresh(variable)
 
 
 def _slab() -> memory.Storage:

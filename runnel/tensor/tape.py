@@ -8,19 +8,17 @@ same walk computes numbers on eager tensors and records a graph on traced ones. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.core import tables
 from runnel.core.errors import GradientError, NonFiniteError
-from runnel.core.recall import LESSON
-from runnel.ops.conversion import cast
-from runnel.ops.elementwise.arithmetic import add
-from runnel.ops.elementwise.complex_parts import real
-from runnel.ops.shapes.assembly import SliceGradient, assembled
+from runnel.core.recall import LESSON, Recalled
+from runnel.ops.shapes.assembly import SliceGradient
 from runnel.ops.shapes.pieces import slice_p
-from runnel.tensor import pulling
+from runnel.tensor import pulling, recalled_runs
+from runnel.tensor.cotangents import Cotangent, Pending, ResultCotangent, Step, accumulate, like, summed
 from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.handle import (
@@ -47,15 +45,6 @@ class Counter:
 
 
 REPLACED: Final = Counter()  # records were replaced by others that say the same in more detail
-
-
-class Step(NamedTuple):
-    """A tensor on the way of a walk, its record, and the tensors that the record leads to. Other walks inside this one
-    may replace the record."""
-
-    tensor: Any
-    record: Record[Any] | None
-    inputs: tuple[Any, ...]
 
 
 def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> list[T]:
@@ -165,9 +154,19 @@ def _cotangents(
         accumulate(pending, version(root), seed)
     at_leaves: dict[int, tuple[T, T]] = {}
     by_program = not create_graph and pulling.is_plain()
-    for tensor, record, inputs in reversed(steps):
+    recalls = by_program and leaf_ids is None and not ON_GRADIENT and Recalled.equip is not None
+    order = [step for step in reversed(steps) if id(step[0]) in alive]
+    done = apart = 0  # the end of the run before, and of steps that are not to be a run
+    for number, (tensor, record, inputs) in enumerate(order):
+        if number < done:
+            continue
+        if recalls and number >= apart:
+            count = recalled_runs.pulled(order, number, pending, at_leaves, alive)
+            done, apart = number + count, number - count
+            if count > 0:
+                continue
         g = pending.pop(id(tensor), None)
-        if g is None or id(tensor) not in alive:
+        if g is None:
             continue
         if ON_GRADIENT and is_hooked(tensor):
             g = hooked(tensor, summed(g, tensor).separate())
@@ -176,8 +175,8 @@ def _cotangents(
             continue
         try:
             op = record.op
-            if by_program and op is not None and op is not slice_p and type(record) is Record:
-                of_inputs = pulling.pulled(op, record, inputs, tensor, summed(g, tensor), alive)
+            if by_program and op is not None and type(record) is Record:
+                of_inputs = pulling.pulled(op, record.attrs, inputs, tensor, summed(g, tensor), alive)
             else:
                 of_inputs = apply_rule(record, tensor, g, create_graph, alive)
         except NonFiniteError as error:
@@ -279,56 +278,3 @@ def apply_rule(
         if piece is not None:
             return (piece,)
     return tuple(tables.vjp[record.op](summed_g, result, *inputs, **record.attrs))
-
-
-class ResultCotangent(NamedTuple):
-    """The cotangent of result ``number`` of an op of several."""
-
-    number: int
-    g: Any
-
-
-# What is pending for a tensor: a cotangent; cotangents of slices of it, to be put together; or, for a joint node,
-# cotangents of the results by index.
-Cotangent = Any
-Pending = dict[int, Cotangent]
-
-
-def summed(g: Cotangent, tensor: T) -> T:
-    """Return a pending cotangent of ``tensor`` as one tensor."""
-    total: T = assembled(g, tensor.shape) if isinstance(g, list) else g
-    return total
-
-
-def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
-    """Add ``g`` to what is pending for ``tensor``."""
-    before = pending.get(id(tensor))
-    if g.__class__ is tensor.__class__ and g._aval is tensor._aval:  # most cotangents
-        pending[id(tensor)] = g if before is None else add(summed(before, tensor), g)
-        return
-    if isinstance(g, ResultCotangent):
-        gs = pending.setdefault(id(tensor), {})
-        gs[g.number] = gs[g.number] + g.g if g.number in gs else g.g
-        return
-    if isinstance(g, SliceGradient):
-        if before is None:
-            pending[id(tensor)] = [g]
-        elif isinstance(before, list):
-            before.append(g)
-        else:
-            pending[id(tensor)] = before + assembled([g], tensor.shape)
-        return
-    g = like(tensor, g)
-    pending[id(tensor)] = g if before is None else summed(before, tensor) + g
-
-
-def like(tensor: T, g: T) -> T:
-    """Return a cotangent of ``tensor`` in its dtype; seeds and rules in Python may have another one."""
-    if g.shape != tensor.shape:
-        raise GradientError(
-            f"[backward] a cotangent of shape {g.shape} reached a tensor of shape {tensor.shape}; "
-            "the vjp rule of the op that read it is wrong."
-        )
-    if g.dtype is tensor.dtype:
-        return g
-    return cast(g if tensor.dtype.is_complex else real(g), tensor.dtype)

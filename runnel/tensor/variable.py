@@ -565,13 +565,6 @@ def _own(value: Tensor) -> Tensor:
     return tensors.from_numpy(value.numpy(), value.dtype, copy=True, device=value.aval.device)
 
 
-def take(variable: Variable, value: Tensor) -> None:
-    """Let a Variable take over a dense value of the right shape and dtype, in memory of Runnel's."""
-    variable._store(value)
-    if variable._views:
-        views.refresh(variable)
-
-
 def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
     """Assign values of the Variables' own shapes and dtypes: snapshots and programs in other threads see all of them
     or none, and an interrupt (Ctrl-C) leaves none."""

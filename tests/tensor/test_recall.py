@@ -152,6 +152,68 @@ def test_recalled_writes(write: Callable[[Any, Any], Any]) -> None:
         np.testing.assert_array_equal(other.numpy(), before)
 
 
+def cell(x: Any, w: Any, b: Any) -> Any:
+    """Return a cell of an LSTM: its gates are slices, and two compositions interrupt its run."""
+    h = c = x
+    for _ in range(2):
+        i, f, g, o = nn.functional.linear(h, w, b).chunk(4, 1)
+        c = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        h = o.sigmoid() * c.tanh()
+    return h
+
+
+RUNS: list[tuple[str, Callable[..., Any], list[tuple[int, ...]]]] = [
+    ("one record", lambda x: x.sum(), [M]),
+    ("chain", lambda x: x.exp().log().sigmoid().tanh(), [M]),
+    ("several leaves", lambda x, y: (x * y + y) * x, [M, M]),
+    ("one tensor twice", lambda x: (y := x.sin()) * y + y, [M]),
+    ("broadcast", lambda x, y: (x * y).relu() ** 2, [M, (6,)]),
+    ("products", lambda x, y: ((x @ y).relu() @ y.T).square(), [M, (6, 3)]),
+    ("item", lambda x: x[0] * 2, [M]),
+    ("slices of a leaf", lambda x: x[1:] * x[:-1] + x[:3], [M]),
+    ("slices of a result", lambda x: (y := x.exp())[:, 1:] * y[:, :-1], [M]),
+    ("views", lambda x: x.view(-1)[:8].reshape(2, 4).T * 3, [M]),
+    ("joined", lambda x, y: rn.concat([x, y * 2, x], 1).cos(), [M, M]),
+    ("composition between", lambda x, y: nn.functional.layer_norm(x.exp(), (6,)) * y.sin(), [M, M]),
+    ("cell", cell, [(2, 3), (12, 3), (12,)]),
+    ("large results between", lambda x: (x[:, None] * x).exp().sum((0, 1)) * 2, [(200, 100)]),
+    ("many records", lambda x: rn.sum(rn.stack([(x * k).sin() for k in range(60)])), [M]),
+    ("no gradient through", lambda x: x * (x > 0) + x.detach() * x, [M]),
+]
+
+
+@pytest.mark.parametrize(("function", "shapes"), [row[1:] for row in RUNS], ids=[row[0] for row in RUNS])
+@pytest.mark.usefixtures("usual_effort")
+def test_backward_passes_are_recalled_with_the_same_bits(
+    function: Callable[..., Any], shapes: list[tuple[int, ...]]
+) -> None:
+    def gradients(operands: list[rn.Tensor], **options: Any) -> list[bytes]:
+        leaves = [nn.Parameter(x) for x in operands[::2]] + [x.requires_grad_() for x in operands[1::2]]
+        leaves = [leaves[i // 2 + (i % 2) * ((len(operands) + 1) // 2)] for i in range(len(operands))]
+        for _ in range(2):  # adds to the first gradient
+            function(*leaves).sum().backward(**options)
+        result = function(*leaves)
+        (result * rn.ones_like(result)).sum().backward(retain_graph=True, **options)
+        return [leaf.grad.numpy().tobytes() for leaf in leaves]
+
+    for seed in range(CALLS):
+        actual = gradients(arrays(*shapes, seed=seed))
+        assert actual == plainly(gradients, arrays(*shapes, seed=seed))
+        assert actual == gradients(arrays(*shapes, seed=seed), create_graph=True)  # record by record
+
+
+def test_hooks_see_each_gradient_of_a_run() -> None:
+    seen: list[float] = []
+    for turn in range(CALLS):
+        x = rn.asarray([2.0]).requires_grad_()
+        y = x * 3
+        if turn == CALLS - 1:
+            y.register_hook(lambda g: seen.append(float(g)))
+        (y * y).sum().backward()
+        assert float(x.grad) == 36.0
+    assert seen == [12.0]
+
+
 DRAWS: list[tuple[str, Callable[[Any], Any]]] = [
     ("rand", lambda z: rn.rand(4)),
     ("randn", lambda z: rn.randn(2, 3, dtype=rn.float64)),

@@ -66,7 +66,7 @@ AXES: Final = 4
 ARRAY_DATA, ARRAY_NDIM, ARRAY_SHAPE, ARRAY_DTYPE, ARRAY_FLAGS = 16, 24, 32, 56, 64  # bytes into NumPy's arrays
 ARRAY_IS_DENSE: Final = 0x101  # C order, aligned
 
-MOST_KEY: Final = 64  # words
-MOST_ARGUMENTS: Final = 16  # tensors
-MOST_REGISTERS: Final = 48
+MOST_KEY: Final = 256  # words
+MOST_ARGUMENTS: Final = 64  # tensors
+MOST_REGISTERS: Final = 192
 MOST_OUTPUTS: Final = 4

@@ -22,7 +22,7 @@ from runnel.graph.rewriting import copied, placeholder
 from runnel.ops.convolution.primitives import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.shapes import assembly
 from runnel.ops.shapes.views import inverse_order, permute_p
-from runnel.tensor import tape, tensor as tensors
+from runnel.tensor import cotangents as walks, tensor as tensors
 from runnel.tensor.differentiable.residuals import reachable_cut, to_keep
 from runnel.tensor.differentiable.segments import End, Ends, Kind, NotDivisible, Segment, segments
 from runnel.tensor.differentiable.steps import Joint, OfSeveral, Sketcher, Steps, choices, outline, values_of
@@ -77,7 +77,7 @@ class SliceGradient(NamedTuple):
 
 
 class ResultCotangent(NamedTuple):
-    """Marks the cotangent of one of several results, as ``tape.ResultCotangent`` does."""
+    """Marks the cotangent of one of several results, as ``cotangents.ResultCotangent`` does."""
 
     number: int
 
@@ -248,7 +248,7 @@ def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled
     if isinstance(root._record, MultiResultRecord):
         seeds = [placeholder(root._record.outs[i].aval, f"cotangent{i}") for i in numbers]
         cotangents: list[Any] = [
-            tape.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)
+            walks.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)
         ]
     else:
         seeds = [placeholder(root.aval, "cotangent")]
@@ -260,7 +260,7 @@ def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled
 def _recorded(g: Any, trace: Trace) -> tuple[Value, SliceGradient | ResultCotangent | None]:
     if isinstance(g, assembly.SliceGradient):
         return tensors.node_of(g.g, trace), SliceGradient(g.axis, g.start)
-    if isinstance(g, tape.ResultCotangent):
+    if isinstance(g, walks.ResultCotangent):
         return tensors.node_of(g.g, trace), ResultCotangent(g.number)
     return tensors.node_of(g, trace), None
 

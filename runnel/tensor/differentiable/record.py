@@ -22,6 +22,7 @@ from runnel.graph.node import InputKind, Value
 from runnel.ops.shapes import assembly
 from runnel.ops.shapes.views import permute_p
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.cotangents import ResultCotangent
 from runnel.tensor.differentiable.backward import Backward, Direct, direct
 from runnel.tensor.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient, as_computed
 from runnel.tensor.differentiable.rebuilding import LateGradients, unfold
@@ -177,7 +178,7 @@ class _Pull(NamedTuple):
         if not create_graph:
             return gradients
         pairs = zip(self.numbers, seeds, strict=True)
-        cotangents = [tape.ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
+        cotangents = [ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
         late = LateGradients(lambda: self.record.pulled_again(self.out, cotangents))
         lasting, reads = self._lasting(seeds, cotangents), self.record.shape.reads
         return [
@@ -325,7 +326,7 @@ class PhaseRecord(PulledRecord[Tensor]):
 def _reached(stretch: Stretch, root: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
     with recording(True):
         reached = stretch.cotangents([(root, x) for x in cotangents], create_graph=True)
-    return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
+    return [x.g if isinstance(x, assembly.SliceGradient | ResultCotangent) else x for x in reached]
 
 
 def _in_order(g: Tensor, order: Sequence[int] | None) -> Tensor:
@@ -344,7 +345,7 @@ def _handed(g: Tensor, cotangent: Cotangent) -> Any:
     return (
         assembly.SliceGradient(g, *wrapped)
         if isinstance(wrapped, SliceGradient)
-        else tape.ResultCotangent(wrapped.number, g)
+        else ResultCotangent(wrapped.number, g)
     )
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from runnel.graph.node import InputKind
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.cotangents import Pending, accumulate, like
 from runnel.tensor.handle import version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
@@ -39,9 +40,9 @@ class Stretch(NamedTuple):
 
     def cotangents(self, seeds: Sequence[tuple[Tensor, Any]], create_graph: bool = False) -> list[Any]:
         """Return the cotangent of each reading, for cotangents of some of the results."""
-        pending: tape.Pending = {}
+        pending: Pending = {}
         for tensor, g in seeds:
-            tape.accumulate(pending, version(tensor), g)
+            accumulate(pending, version(tensor), g)
         reached: list[Any] = []
         records = [tensor._record for tensor in self.order]  # a walk inside this one may replace them
         for tensor, record in zip(reversed(self.order), reversed(records), strict=True):
@@ -56,9 +57,9 @@ class Stretch(NamedTuple):
             for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_sum, create_graph), strict=True):
                 if id(x) in self.ends:
                     dx = dx() if callable(dx) else dx
-                    reached.append(tape.like(x, dx) if isinstance(dx, Tensor) else dx)
+                    reached.append(like(x, dx) if isinstance(dx, Tensor) else dx)
                 elif dx is not None and x.requires_grad:
-                    tape.accumulate(pending, x, dx() if callable(dx) else dx)
+                    accumulate(pending, x, dx() if callable(dx) else dx)
         return reached
 
 
