@@ -213,6 +213,8 @@ class Program:
         """Return the error of a run's status other than 0."""
         if status == layout.HOST:
             return host.failure()
+        if status == layout.SINGULAR:
+            return np.linalg.LinAlgError("[solve] Singular matrix")
         for bounded in self.plan.bounded if status != CANCELLED else ():
             if bounded.code == status:
                 return bounded.error()

@@ -21,7 +21,7 @@ from runnel.ops.elementwise.arithmetic import add, divide, multiply, subtract
 from runnel.ops.elementwise.comparison import equal, where
 from runnel.ops.elementwise.complex_parts import complex_of_numpy, conj, real
 from runnel.ops.linear_algebra.contraction import matmul
-from runnel.ops.linear_algebra.factorizations import adjoint, host_op, require_matrices, rows_and_columns, solve_p
+from runnel.ops.linear_algebra.factorizations import adjoint, host_op, require_matrices, rows_and_columns, solved
 from runnel.ops.reductions.primitives import sum
 from runnel.ops.shapes.views import expand_dims
 
@@ -62,7 +62,7 @@ def _eig_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Array]:
     gaps = conj(subtract(expand_dims(values, -2), expand_dims(values, -1)))
     apart = where(same, 0, divide(inner, where(same, 1, gaps)))
     middle = add(apart, where(same, expand_dims(g_values, -1), 0))
-    into_a = apply(solve_p, turned, matmul(middle, turned))
+    into_a = solved(turned, matmul(middle, turned))
     return (into_a if a.dtype.is_complex else cast(real(into_a), a.dtype),)
 
 

@@ -130,6 +130,11 @@ class Sort:
 
 
 @record
+class SmallSolve:
+    """x with a·x = b, for square matrices and right sides of few rows and columns; inputs a and b."""
+
+
+@record
 class Scan:
     """A loop of attrs["length"] iterations of attrs["body"]. Inputs: attrs["constants"] values that every iteration
     reads, attrs["carries"] first values of the carries, then xs with an axis 0 of ``length``. The body maps (constants,

@@ -128,6 +128,30 @@ def test_a_training_step_with_an_eigenvalue() -> None:
     assert trained(True) == trained(False)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (11, 2), (12, 1), (32, 32), (32, 33), (33, 2)])
+def test_small_systems_are_solved_by_the_program(shape: tuple[int, int], dtype: Any) -> None:
+    n, k = shape
+    rng = np.random.default_rng(n + k)
+    a = rng.standard_normal((2, 3, n, n)).astype(dtype)
+    a[..., 0, 0] = 0 if n > 1 else 1  # a pivot is to be found
+    b = rng.standard_normal((2, 3, n, k)).astype(dtype)
+    x = rn.linalg.solve(rn.asarray(a), rn.asarray(b))
+    exact = np.linalg.solve(a.astype(np.float64), b.astype(np.float64))
+    np.testing.assert_allclose(x.numpy(), exact, rtol=1e-4 if dtype is np.float32 else 1e-9)
+    compiled = rn.compile(rn.linalg.solve, dynamic=False)
+    np.testing.assert_array_equal(compiled(rn.asarray(a), rn.asarray(b)).numpy(), x.numpy())
+    transposed = rn.asarray(a.swapaxes(-1, -2).copy()).mT
+    np.testing.assert_array_equal(rn.linalg.solve(transposed, rn.asarray(b)).numpy(), x.numpy())
+    batched = rn.vmap(rn.linalg.solve)(rn.asarray(a), rn.asarray(b))
+    np.testing.assert_array_equal(batched.numpy(), x.numpy())
+
+
+def test_matrices_without_a_number_are_not_singular() -> None:
+    a = rn.asarray([[float("nan"), 1.0], [1.0, 2.0]])
+    assert np.isnan(rn.linalg.solve(a, rn.ones((2, 1))).numpy()).all()
+
+
 def test_singular_matrices_change_nothing() -> None:
     w = rn.Variable(np.zeros((2, 2)))
 

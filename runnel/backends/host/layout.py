@@ -59,4 +59,5 @@ BUSY: Final = -4  # a state lock is held, and the launch was not to wait
 TOO_FEW: Final = -5  # the team has fewer threads than the program
 
 LATER: Final = -7  # what a start returns that has not run the program: ``run`` is to be called
+SINGULAR: Final = -8  # the status of a run that met a singular matrix
 HOST: Final = -6  # the status of a run in which a function of the host raised an error

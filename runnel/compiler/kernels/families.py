@@ -16,6 +16,7 @@ from runnel.compiler.kernels.elementwise import (
     PositionLowering,
     ReductionLowering,
 )
+from runnel.compiler.kernels.elimination import SmallSolveLowering
 from runnel.compiler.kernels.indexing import (
     CountingSortLowering,
     GatherLowering,
@@ -49,6 +50,7 @@ FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
     rules.CountingSort: CountingSortLowering,
     rules.SegmentSum: SegmentSumLowering,
     rules.Sort: SortLowering,
+    rules.SmallSolve: SmallSolveLowering,
     rules.Scan: ScanLowering,
     rules.While: WhileLowering,
     rules.Cond: CondLowering,

@@ -1,4 +1,5 @@
-"""Factorizations and linear systems by LAPACK through NumPy: host calls in programs, with gradients.
+"""Factorizations and linear systems by LAPACK through NumPy: host calls in programs, except small real systems, with
+gradients.
 
 Matrices are the last two axes; axes before them count matrices. Dtypes are float32, float64, complex64 and complex128.
 LinAlgError says where there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and
@@ -20,9 +21,10 @@ from runnel.core.avals import ShapedArray, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, float32, float64, real_of
 from runnel.core.errors import GradientError, ShapeError
+from runnel.core.lengths import fixed
 from runnel.core.rules import NATIVE, TRANSPOSED
 from runnel.core.tables import Op, abstract_eval, axes, complex_rules, cost, jvp, lower, reference, vjp
-from runnel.loops.rules import HostCall
+from runnel.loops.rules import HostCall, SmallSolve
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota, or_zeros
@@ -53,7 +55,12 @@ def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
     """Register the rules of an op that NumPy computes. ``flops(m, n, k)`` counts for m × n matrices, with k = min(m,
     n)."""
-    lower.register(op, HostCall())
+    matrix_op(op, function, flops, HostCall())
+
+
+def matrix_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int], rule: Any) -> None:
+    """Do the same for an op whose programs are made by ``rule``."""
+    lower.register(op, rule)
     complex_rules.register(op, NATIVE)
     axes.register(op, Stacked())
     jvp.register(op, TRANSPOSED)
@@ -132,10 +139,23 @@ def _solve_abstract_eval(a: ShapedArray, b: ShapedArray) -> ShapedArray:
     return b
 
 
+small_solve_p = Op("small_solve", solve_p.signature, "The same, of few rows and columns, as a kernel of programs.")
+matrix_op(small_solve_p, np.linalg.solve, lambda m, n, k: 2 * n**3 // 3, SmallSolve())
+abstract_eval.register(small_solve_p, _solve_abstract_eval)
+_SMALL: Final = 32  # rows, and columns of right sides
+
+
 @vjp.rule(solve_p)
+@vjp.rule(small_solve_p)
 def _solve_vjp(g: Array, out: Array, a: Array, b: Array) -> tuple[Any, Any]:
-    into_b = apply(solve_p, adjoint(a), g)
+    into_b = solved(adjoint(a), g)
     return (lambda: negative(matmul(into_b, adjoint(out))), into_b)
+
+
+def solved(a: Array, b: Array) -> Array:
+    """x with a·x = b, for operands that the op accepts."""
+    is_small = not a.dtype.is_complex and all(0 < n <= _SMALL for n in fixed(b.shape[-2:]))
+    return apply(small_solve_p if is_small else solve_p, a, b)
 
 
 # --- eigh ---------------------------------------------------------------------------------------------------------
@@ -218,7 +238,7 @@ def _qr_tall(g_q: Array, g_r: Array, q: Array, r: Array) -> Array:
     hermitian = where(greater_equal(i, j), inner, adjoint(inner))
     if hermitian.dtype.is_complex:
         hermitian = where(equal(i, j), real(hermitian), hermitian)
-    return adjoint(apply(solve_p, r, adjoint(add(g_q, matmul(q, hermitian)))))
+    return adjoint(solved(r, adjoint(add(g_q, matmul(q, hermitian)))))
 
 
 # --- svd ----------------------------------------------------------------------------------------------------------
@@ -291,7 +311,7 @@ def solve(a: Array, b: Array) -> Array:
     if a.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
         batch = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
         a, b = (broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
-    return apply(solve_p, a, b)
+    return solved(a, b)
 
 
 def eigh(a: Array, UPLO: str = "L") -> Eigh:

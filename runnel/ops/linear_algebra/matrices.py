@@ -37,7 +37,7 @@ from runnel.ops.linear_algebra.factorizations import (
     require_matrices,
     rows_and_columns,
     solve,
-    solve_p,
+    solved,
     svd,
     transposed,
 )
@@ -59,7 +59,7 @@ def _identity(x: Array, n: int) -> Array:
 def inv(x: Array) -> Array:
     """Return the inverse of square matrices; LinAlgError if one is singular."""
     n, _ = require_matrices("inv", x, square=True)
-    return apply(solve_p, x, _identity(x, n))
+    return solved(x, _identity(x, n))
 
 
 det_p = Op("det", "a", "The determinants of square matrices.", is_late=True)
@@ -184,8 +184,8 @@ def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
     i, j = rows_and_columns(inner)
     below = where(greater(i, j), inner, 0)
     whole = multiply(add(add(below, adjoint(below)), where(equal(i, j), inner, 0)), 0.5)
-    left = apply(solve_p, adjoint(out), whole)
-    return (adjoint(apply(solve_p, adjoint(out), adjoint(left))),)
+    left = solved(adjoint(out), whole)
+    return (adjoint(solved(adjoint(out), adjoint(left))),)
 
 
 def cholesky(x: Array, upper: bool = False) -> Array:
