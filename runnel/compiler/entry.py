@@ -203,13 +203,13 @@ def compile_graph(
     Raises:
         MemoryBudgetError: the program does not fit into ``options.memory_budget``.
     """
-    with contexts.entered(context), _uncollected():
+    with contexts.entered(context), uncollected():
         recipe = Recipe(graph, bindings, context, options)
         return CompiledGraph(*recipe.programs(), recipe)
 
 
 @contextmanager
-def _uncollected() -> Iterator[None]:
+def uncollected() -> Iterator[None]:
     """Let Python collect no garbage during the block: compilations make many objects that live until their end, and
     collections that look at each of them again take a fifth of the time."""
     was_enabled = gc.isenabled()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from runnel.backends import context
-from runnel.compiler.entry import compile_graph
+from runnel.compiler.entry import compile_graph, uncollected
 from runnel.compiler.options import NO_CHOICES, Bindings
 from runnel.core.avals import common_device
 from runnel.tensor.binding import Binding
@@ -96,5 +96,6 @@ class StepPrograms:
 
     @context.in_one_context
     def _make(self, structure: Hashable, parameters: list[Variable], optimizer: Any) -> None:
-        program = step_program(structure, parameters, optimizer.update_all, type(optimizer).__name__)
+        with uncollected():
+            program = step_program(structure, parameters, optimizer.update_all, type(optimizer).__name__)
         self._programs = [program, *self._programs[: _MOST_PROGRAMS - 1]]

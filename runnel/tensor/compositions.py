@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 from runnel.backends import context as contexts
-from runnel.compiler.entry import compile_graph
+from runnel.compiler.entry import compile_graph, uncollected
 from runnel.compiler.lowering.protocol import lowering_for
 from runnel.compiler.options import Bindings, Options
 from runnel.core.avals import Shape, ShapedArray, aval, row_major
@@ -140,6 +140,11 @@ class _NoProgramError(Exception):
 
 def compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     """Return the call of ``composition`` for tensors like those among these arguments: a program if possible."""
+    with uncollected():
+        return _compiled(composition, args, kwargs)
+
+
+def _compiled(composition: Composition[Any, Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Run:
     function = OfTensors(composition, args, kwargs)
     arguments, function.tensors = function.tensors, []
     for x in arguments:

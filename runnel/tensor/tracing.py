@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import _thread
 import gc
 import signal
@@ -88,7 +89,7 @@ class Guarded:
         gc.callbacks.append(_collecting)
         if threading.current_thread() is threading.main_thread():
             for number in range(1, signal.NSIG):
-                handler = signal.getsignal(number)
+                handler = _signal.getsignal(number)  # without signal's own search for names of numbers
                 if callable(handler) and _may_act(handler):
                     self._handlers.append((number, _Handler(handler)))
                     signal.signal(*self._handlers[-1])
