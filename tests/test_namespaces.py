@@ -19,6 +19,7 @@ from public_names import NAMESPACES, public_names
 
 import runnel as rn
 from runnel import methods, nn, ops
+from runnel.core import namespaces
 from runnel.core.dtypes import ALL
 from runnel.core.namespaces import imported, namespace
 from runnel.nn import functional
@@ -197,3 +198,12 @@ def test_checkers_understand_programs_with_the_stubs(checker: str, tmp_path: Pat
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("module", ["runnel.compat.torch", "runnel.compat.torch.autograd", "runnel.compat.torch.nn"])
+def test_loaded_names_of_forwarded_modules_are_what_a_look_up_finds(module: str) -> None:
+    importlib.import_module("runnel.compat.torch")
+    space, members = namespaces._SPACES[module], vars(sys.modules[module])
+    forwarded = {name for source in space.forwards for name in namespaces.names_of(source)} - space.names.keys()
+    for name in forwarded & members.keys():
+        assert members[name] is namespaces._looked_up(module, space, name), name

@@ -1,8 +1,8 @@
 """Namespaces: modules whose names are data.
 
 A namespace is a dictionary ``NAMES`` in its own file, from each name to the place of what it names: ``"module:name"``,
-or ``"module"``. A name whose module is imported already is an attribute of the namespace from the start; any other
-one imports its module when it is first asked for.
+or ``"module"``. A name whose module is imported already is an attribute of the namespace from the start, also of one
+that forwards to it; any other one imports its module when it is first asked for.
 """
 
 from __future__ import annotations
@@ -58,6 +58,13 @@ def namespace(
         loaded = sys.modules.get(holder)
         if loaded is not None and member in vars(loaded):
             members[name] = _looked_up(module, space, name)
+    taken = set(names)
+    for source in forwards:
+        if source not in _SPACES or _SPACES[source].forwards:  # its names are not known yet
+            break
+        there, offers = vars(sys.modules[source]), _SPACES[source].names.keys()
+        members |= {name: there[name] for name in offers & there.keys() - taken if name not in members}
+        taken |= offers
 
     def getattr_of_module(name: str) -> Any:  # holds nothing that changes, so that capture has nothing to watch
         found = _SPACES[module].found
