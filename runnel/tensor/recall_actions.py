@@ -205,7 +205,7 @@ class Action:
             elif op.multiple_results:
                 raise Unlearnable
             else:
-                words = [0, layout.CALL_STEP, id(plan.run), 0, *by, len(registers), *registers]
+                words = [0, layout.CALL_STEP, id(plan.run), 0, *by, 0, len(registers), *registers]
                 self._step(words, plan, plan.run, op, attrs)
         else:
             raise Unlearnable
@@ -337,11 +337,12 @@ class Action:
             for x in made:
                 self._made(x)
             return
-        if not isinstance(result, Handle):
+        if not all(isinstance(x, Handle) for x in made):
             raise Unlearnable
-        registers = [self._register(x) for x in operands]
-        self._step([0, layout.CALL_STEP, id(function), 1, 0, 0, len(registers), *registers], function)
-        self._made(result)
+        registers, count = [self._register(x) for x in operands], len(result) if isinstance(result, tuple) else 0
+        self._step([0, layout.CALL_STEP, id(function), 1, 0, 0, count, len(registers), *registers], function)
+        for x in made:
+            self._made(x)
 
     def _view(self, view: Any, source: Any, steps: Any) -> None:
         register = self._register(source)

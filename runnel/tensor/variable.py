@@ -273,7 +273,8 @@ class Variable(StandIn[Tensor]):
             is_known = not isinstance(value, RunTimeNumber)
             number = fitting("assign", as_array("assign", value), self.dtype, value) if is_known else value
             value = tensors.constant(number, self.dtype, self._aval.device)
-        value = value.read().without_tape()
+        value = value.read()
+        value = value.without_tape() if trace is not None or value.requires_grad or value._level is not None else value
         if value.shape != self.shape:
             raise ShapeError(f"[assign] the value of {self.described} must have shape {self.shape}; got {value.shape}.")
         if value.dtype is not self.dtype:

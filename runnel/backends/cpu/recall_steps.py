@@ -224,6 +224,12 @@ def call_step(f: Code, s: Ptr, call: Ptr, step: Ptr) -> I64:
             f.external("void", "PyErr_Clear")
             f.ret(MISS)
         f.ret(ERROR)
+    results = f.word(step, layout.C_RESULTS)
+    with f.when(f.test("ne", results, 0)):
+        with f.count(results) as i:
+            push_result(f, call, keep(f, f.external("ptr", "PyTuple_GetItem", ("ptr", x), ("i64", i))))
+        drop(f, x)
+        f.ret(DONE)
     push_result(f, call, x)
     op, attrs = f.pointer(step, layout.C_OP), f.pointer(step, layout.C_ATTRS)
     recorded = record(f, s, call, x, op, attrs, rows, count, 1)

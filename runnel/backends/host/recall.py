@@ -51,7 +51,7 @@ INPUT_WORDS: Final = 5  # register, aval, strides, itemsize, slot
 OUTPUT_WORDS: Final = 3  # bytes, bytes in a slab, slot
 RESULT_WORDS: Final = 4  # aval, strides, output, itemsize
 # words of a step that calls a Python function
-C_FUNCTION, C_SPREADS, C_OP, C_ATTRS, C_INPUTS, C_LISTS = range(2, 8)
+C_FUNCTION, C_SPREADS, C_OP, C_ATTRS, C_RESULTS, C_INPUTS, C_LISTS = range(2, 9)  # RESULTS 0: one, not in a tuple
 
 R_VARIABLE: Final = 2  # of a step that reads a Variable
 # words of the step that gives Variables new values, if they and a handle that the end will change allow that
