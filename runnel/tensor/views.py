@@ -120,7 +120,8 @@ def watched(view: Any, source: Any, steps: Steps) -> Any:
         base._views = [weakref.ref(view)]
         if not isinstance(base, Handle):
             key = id(base)
-            VIEWED[key] = weakref.ref(base, lambda _: VIEWED.pop(key, None))
+            forget = VIEWED.pop  # at exit, modules lose their names before the last Variables go
+            VIEWED[key] = weakref.ref(base, lambda _: forget(key, None))
     else:
         if len(views) >= _FEW and not len(views) & (len(views) - 1):  # a power of two: the dead are few at any time
             views[:] = [known for known in views if known() is not None]

@@ -193,3 +193,8 @@ def test_private_names_that_programs_use() -> None:
 def test_dropout_takes_inplace_by_position() -> None:
     x = torch.ones(4)
     assert torch.nn.functional.dropout(x, 1.0, True, True) is x and x.tolist() == [0, 0, 0, 0]
+
+
+def test_variables_of_older_programs() -> None:
+    x = torch.autograd.Variable(torch.ones(2), volatile=True)
+    assert x.tolist() == [1, 1] and torch.autograd.Variable(torch.ones(2), requires_grad=True).requires_grad

@@ -5,6 +5,8 @@ The tables say what PyTorch 2.13 does.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable
@@ -360,3 +362,16 @@ def test_offsets_are_steps_in_memory() -> None:
     assert rn.Parameter(x).data[2].storage_offset() == 12
     with pytest.raises(ArgumentError, match="must lie in the memory of its base"):
         x.unfold(1, 2, 1).storage_offset()
+
+
+@pytest.mark.suite
+def test_variables_that_outlive_modules_end_silently() -> None:
+    program = """
+import runnel as rn
+from runnel.tensor import views
+p = rn.Parameter(rn.ones(2))
+v = p.detach()
+views.kept = lambda: p
+"""
+    run = subprocess.run([sys.executable, "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    assert not run.stderr

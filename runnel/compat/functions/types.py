@@ -180,8 +180,8 @@ class device(metaclass=_DeviceKind):
     on."""
 
 
-def variable(data: Any, requires_grad: bool = False) -> Any:
-    """Return the tensor itself, as a leaf if ``requires_grad``."""
+def variable(data: Any, requires_grad: bool = False, volatile: bool = False) -> Any:
+    """Return the tensor itself, as a leaf if ``requires_grad``. As in PyTorch, ``volatile`` has no effect."""
     if isinstance(data, Variable) or not requires_grad:
         return data
     return data.requires_grad_()
