@@ -327,8 +327,9 @@ class Module(Hooks, Internals, StatefulTree):
     ) -> Iterator[tuple[str, Variable]]:
         visited: set[int] = set()
         for path, module in self.named_modules(prefix=prefix, remove_duplicate=once) if recurse else [(prefix, self)]:
-            for name, value in list(module.__dict__.items()):
-                if isinstance(value, Variable) and not (once and id(value) in visited):
+            own = [(name, value) for name, value in list(module.__dict__.items()) if isinstance(value, Variable)]
+            for name, value in sorted(own, key=lambda item: not isinstance(item[1], Parameter)):  # as in PyTorch
+                if not (once and id(value) in visited):
                     visited.add(id(value))
                     yield (f"{path}.{name}" if path else name), value
 

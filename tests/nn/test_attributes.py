@@ -173,3 +173,15 @@ def test_lists_and_dicts_of_parameters() -> None:
         holder.named["b"] = [1.0]
     nested = nn.ParameterList([nn.ParameterDict({"a": nn.ParameterList([rn.ones(1)])}), rn.ones(2)])
     assert sorted(nested.state_dict()) == ["0.a.0", "1"] and [p.shape for p in nested[0]["a"]] == [(1,)]
+
+
+def test_state_has_the_parameters_of_a_module_first() -> None:
+    class Mixed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = nn.BatchNorm1d(2)
+            self.register_buffer("a", rn.ones(1))
+            self.b = nn.Parameter(rn.ones(1))
+
+    norm = ["weight", "bias", "running_mean", "running_var", "num_batches_tracked"]
+    assert list(Mixed().state_dict()) == ["b", "a", *(f"norm.{name}" for name in norm)]
