@@ -34,6 +34,7 @@ NAMES = {
     "as_tensor": "runnel.tensor.creation:asarray",
     "asarray": "runnel.tensor.creation:asarray",
     "astype": "runnel.tensor.queries:astype",
+    "autobatch": "runnel.transforms.autobatch:autobatch",
     "autocast": "runnel.tensor.autocast:autocast",
     "autograd": "runnel.autograd",
     "bernoulli": "runnel.random.counts:bernoulli",

@@ -78,7 +78,10 @@ class Compiled(FunctionLike, Wrapper):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         active = tracing.ACTIVE
-        if active.trace is not None or active.level is not None or switches.eager.value or switches.check_nans.value:
+        level = active.level
+        if active.trace is not None or level is not None or switches.eager.value or switches.check_nans.value:
+            if active.trace is None and level is not None:
+                return level.called(self, self.function, args, kwargs)
             return self.function(*args, **kwargs)
         if self._quick is not None and active.readings is None:
             result = self._quick(self.function, args, kwargs)

@@ -205,8 +205,12 @@ class Module(Hooks, Internals, StatefulTree):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            if ACTIVE.trace is None:
-                return self.forward(*args, **kwargs)
+            active = ACTIVE
+            if active.trace is None:
+                level = active.level
+                if level is None or not level.records_calls:
+                    return self.forward(*args, **kwargs)
+                return level.called(self, self.forward, args, kwargs)
             return tracing.method(self, "forward")(*args, **kwargs)
         except RecursionError:
             raise  # nothing can be called here

@@ -156,6 +156,7 @@ class OpenLevel:
     """A running transform. ``with level:`` makes it the innermost one; it is open in the block."""
 
     name = "level"
+    records_calls = False  # calls of modules and compiled functions are recorded as a whole
 
     def __init__(self) -> None:
         self.trace = ACTIVE.trace  # levels belong to the trace in which they begin
@@ -170,6 +171,10 @@ class OpenLevel:
     def __exit__(self, *error: object) -> None:
         ACTIVE.level = self._outer.pop()
         self.is_open = bool(self._outer)
+
+    def called(self, owner: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of ``function``, a call of a module or compiled function ``owner``."""
+        return function(*args, **kwargs)
 
     @property
     def outer(self) -> OpenLevel | None:

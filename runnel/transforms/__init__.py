@@ -2,6 +2,7 @@
 
 from runnel.core.namespaces import namespace
 from runnel.transforms import (
+    autobatch as autobatch,
     checkpoint as checkpoint,
     control as control,
     control_rules as control_rules,
@@ -17,6 +18,7 @@ from runnel.transforms import (
 
 NAMES = {
     "Order": "runnel.transforms.order:Order",
+    "autobatch": "runnel.transforms.autobatch:autobatch",
     "checkpoint": "runnel.transforms.checkpoint:checkpoint",
     "cond": "runnel.transforms.control:cond",
     "custom_vjp": "runnel.transforms.custom_vjp:custom_vjp",

@@ -183,7 +183,7 @@ def derivative(
     outputs = [x for p in every for x in p.outputs]
     sketcher = Sketcher(trace, ends.of)
     sketches = tuple([sketcher.sketch(segment.stretch) for segment in tape_segments])
-    saved = _saved(outputs, {x for p in every for x in p.seeds}, free, recompute)
+    saved = kept_values(outputs, {x for p in every for x in p.seeds}, free, recompute)
     read = {*reachable_cut(outputs, sketcher.values), *sketcher.by_rules}
     read |= {x for joint in _first_read_later(sketches, read) for x in values_of((joint,))}
     read |= {x for x in sketcher.values if not x.aval.dtype.is_inexact}
@@ -265,7 +265,7 @@ def _recorded(g: Any, trace: Trace) -> tuple[Value, SliceGradient | ResultCotang
     return tensors.node_of(g, trace), None
 
 
-def _saved(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
+def kept_values(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
     """Return the values that the backward programs get, in the order of the graph."""
     order = topological(outputs)
     linear = set(seeds)

@@ -157,7 +157,7 @@ LEFT_OUT = {
     "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",
     "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state",
     "rn.snapshot", "rn.uncompiled", "rn.pure_callback", "rn.ShapeDtypeStruct",
-    "rn.hessian", "rn.jacfwd", "rn.jacrev", "rn.jvp", "rn.linearize", "rn.vmap",
+    "rn.autobatch", "rn.hessian", "rn.jacfwd", "rn.jacrev", "rn.jvp", "rn.linearize", "rn.vmap",
     "rn.einsum", "rn.block_diag", "rn.cartesian_prod", "rn.iinfo", "rn.result_type", "rn.promote_types",
     "rnn.PackedSequence", "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
