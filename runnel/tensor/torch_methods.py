@@ -155,9 +155,14 @@ def narrow_copy(x: Array, dim: int, start: int, length: int) -> Array:
     return narrow(x, dim, start, length)
 
 
+def is_size(x: Any) -> bool:
+    """Return whether the only argument of ``Tensor(x)`` is a size, as ints of NumPy are, too, and not data."""
+    return isinstance(x, (int, np.integer)) or (isinstance(x, np.ndarray) and not x.ndim and x.dtype.kind in "iu")
+
+
 def new(x: Array, *args: Any) -> Array:
     """Create a tensor in the dtype of ``x``: zeros of the given sizes, or from data."""
-    if len(args) == 1 and not isinstance(args[0], int):
+    if len(args) == 1 and not is_size(args[0]):
         made: Array = x.new_tensor(args[0])
         return made
     return new_zeros(x, *(args or (0,)))

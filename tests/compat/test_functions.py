@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -198,3 +199,9 @@ def test_dropout_takes_inplace_by_position() -> None:
 def test_variables_of_older_programs() -> None:
     x = torch.autograd.Variable(torch.ones(2), volatile=True)
     assert x.tolist() == [1, 1] and torch.autograd.Variable(torch.ones(2), requires_grad=True).requires_grad
+
+
+@pytest.mark.parametrize("size", [3, np.int64(3), np.array(3)])
+def test_ints_of_numpy_are_sizes(size: Any) -> None:
+    made = [torch.FloatTensor(size), torch.Tensor(size), torch.LongTensor(size), torch.ones(1).new(size)]
+    assert [x.shape for x in made] == [(3,)] * 4 and torch.Tensor(np.float32(3)).shape == ()

@@ -20,6 +20,7 @@ from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.tensor import creation
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor as AnyTensor
+from runnel.tensor.torch_methods import is_size
 from runnel.tensor.variable import Variable
 
 Size: type[tuple[Any, ...]] = tuple  # shapes are tuples of ints
@@ -49,7 +50,7 @@ class _TensorKind(type):
         if cls.__module__ != __name__:
             raise _derived(cls.__name__)
         kind = cls.kind or dtypes.float32
-        if len(args) == 1 and not isinstance(args[0], int):
+        if len(args) == 1 and not is_size(args[0]):
             return creation.tensor(with_numbers(cls.__name__, args[0]), kind, device=device)
         return creation.zeros(args or (0,), dtype=kind, device=device)
 
