@@ -15,11 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile import arrays
-from runnel.compile.observe.attributes import reach_parts
+from runnel.compile.observe.attributes import reach_parts, read
 from runnel.compile.observe.containers import content, reach_items
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN, SETS, SYMBOLIC, container_of, is_class, is_python_class, own_method
 from runnel.compile.owned import PACKAGE, advances_version, is_own, is_plain_object, require_own_methods, structure
+from runnel.core import pytree
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.core.pytree import flatten
@@ -130,6 +131,8 @@ class _Arguments:
         if kind in PLAIN or kind in SYMBOLIC:
             length = rec.session.length_of(value)
             return rec.concrete_number(value) if length is None else length
+        if issubclass(kind, ArrayMethods) and pytree.is_registered(kind):
+            return self._joint(value)
         if is_traceable(kind) or isinstance(value, ArrayMethods):
             return rec.session.stand_in(rec, value)
         if kind is FunctionType:
@@ -199,6 +202,12 @@ class _Arguments:
         if type(value.__func__) is FunctionType and not is_ours(value.__func__):
             return MethodType(rec.twin(value.__func__), value.__self__)
         return rec.callback(value)
+
+    def _joint(self, value: Any) -> Any:
+        """Return a value of several tensors, such as a ragged one, with what takes their place."""
+        copy = object.__new__(type(value))
+        copy.__dict__.update({name: self.concrete(read(self.rec, value, name)) for name in list(value.__dict__)})
+        return copy
 
     def _container(self, value: Any) -> Any:
         """Read a container. Return a copy with observed functions in place of the user's, if it holds any."""

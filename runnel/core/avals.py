@@ -129,7 +129,7 @@ class _Interned:
             known = self.references.get(key)
             value = None if known is None else known()
             if value is None:
-                if min(key[0], default=0) < 0:
+                if any(n < 0 for n in key[0]):
                     raise ShapeError(f"[shape] sizes must not be negative; got the shape {key[0]}.")
                 if is_too_large(key[0]):
                     raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")

@@ -22,11 +22,12 @@ _SEQUENCES: Final = frozenset({tuple, list})
 class Composition(Generic[P, R]):
     """A function of tensors and settings that is composed of ops and depends only on its arguments."""
 
-    __slots__ = ("function", "name")
+    __slots__ = ("call", "function", "name")
 
     def __init__(self, function: Callable[P, R]) -> None:
         self.function: Final = function
         self.name: Final = function.__name__
+        self.call: Callable[P, R] = function  # which lets the first tensor decide
 
 
 def composed(function: Callable[P, R]) -> Callable[P, R]:
@@ -48,6 +49,7 @@ def composed(function: Callable[P, R]) -> Callable[P, R]:
                 return result
         return function(*args, **kwargs)
 
+    composition.call = call
     call.composition = composition  # type: ignore[attr-defined]
     return call
 

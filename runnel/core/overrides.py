@@ -1,8 +1,8 @@
 """Values that handle whole calls of the library's functions themselves.
 
 A value that no function here can compute with raises an ``Override`` when library code reads it: its ``shape``, its
-``aval``, or ``apply_op``. The public function or operator that the user called catches it and returns what ``handle``
-returns for that call. Calls without such values pay nothing.
+``aval``, or ``apply_op``. The public function, operator or module that the user called catches it and returns what
+``handle`` returns for that call. Calls without such values pay nothing.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ class Override(RunnelError):
     def handle(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of ``function(*args, **kwargs)``, the call that touched the value."""
         raise NotImplementedError
+
+    def handles(self, function: Callable[..., Any]) -> bool:
+        """Return whether a call of ``function`` inside the library is handled, too. Then functions that are composed
+        of it take such values. By default only calls of users are handled."""
+        return False
 
 
 def has_protocol(values: Iterable[Any]) -> bool:
@@ -45,8 +50,9 @@ def by_protocol(function: Callable[..., Any], args: Iterable[Any], kwargs: dict[
 
 def overridden(error: Override, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what the value that raised ``error`` makes of a call; for the function around that call, in its ``except``
-    block. Inside the library, raise the error again: the call of the user, further out, is the one to handle."""
-    if tracebacks.is_own_frame(sys._getframe(2)):
+    block. Inside the library, raise the error again unless it handles this function: the call of the user, further out,
+    is the one to handle."""
+    if not error.handles(function) and tracebacks.is_own_frame(sys._getframe(2)):
         raise error
     try:
         return error.handle(function, args, kwargs)

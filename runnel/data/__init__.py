@@ -14,7 +14,6 @@ NAMES = {
     "DistributedSampler": "runnel.data.sampling:DistributedSampler",
     "ImageFolder": "runnel.data.readers.images:ImageFolder",
     "IterableDataset": "runnel.data.datasets:IterableDataset",
-    "Packed": "runnel.data.collating:Packed",
     "RandomSampler": "runnel.data.sampling:RandomSampler",
     "Sampler": "runnel.data.sampling:Sampler",
     "SequentialSampler": "runnel.data.sampling:SequentialSampler",

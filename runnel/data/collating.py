@@ -1,10 +1,10 @@
-"""Combine samples into batches: stacked or packed, in private or shared memory."""
+"""Combine samples into batches: stacked or ragged, in private or shared memory."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from runnel.core.arrays import short_repr
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
+from runnel.uneven.value import Ragged
 
 
 def default_collate(batch: Sequence[Any]) -> Any:
@@ -124,29 +125,12 @@ def new_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     return np.empty(shape, dtype) if ROOM.allocate is None else ROOM.allocate(shape, dtype)
 
 
-class Packed(NamedTuple):
-    """Concatenated sequences.
-
-    ``values`` (sum of lengths, …) has their elements. Sequence i is ``values[cu_seqlens[i] : cu_seqlens[i + 1]]``, with
-    ``cu_seqlens`` int32 (sequences + 1,), as ``nn.functional.varlen_attention`` takes them.
-    """
-
-    values: Any
-    cu_seqlens: Any
-
-    @property
-    def lengths(self) -> list[int]:
-        """Length of each sequence."""
-        offsets = self.cu_seqlens.numpy()
-        return [int(n) for n in np.diff(offsets)]
-
-
 def pack_collate(batch: Sequence[Any]) -> Any:
     """Combine ragged samples: a ``collate_fn``.
 
-    Arrays and lists of numbers become a :class:`Packed`; they may differ in their first axis, and ShapeError is raised
-    if they differ in another one. Single numbers and strings are combined by ``default_collate``. It descends into
-    tuples, lists and mappings.
+    Arrays and lists of numbers become a :class:`runnel.Ragged`; they may differ in their first axis, and ShapeError is
+    raised if they differ in another one. Single numbers and strings are combined by ``default_collate``. It descends
+    into tuples, lists and mappings.
     """
     if not batch:
         raise ArgumentError("[pack_collate] there are no samples to put together.")
@@ -170,12 +154,12 @@ def _array(sample: Any) -> np.ndarray:
     return array.astype(np.int64) if isinstance(sample, list) and not sample else array
 
 
-def _packed(arrays: list[np.ndarray]) -> Packed:
+def _packed(arrays: list[np.ndarray]) -> Ragged:
     if any(array.shape[1:] != arrays[0].shape[1:] for array in arrays):
         raise ShapeError(
             f"[pack_collate] samples must differ only in their first axis; got {[array.shape for array in arrays]}."
         )
-    offsets = np.cumsum([0, *(len(array) for array in arrays)]).astype(np.int32)
+    offsets = np.cumsum([0, *(len(array) for array in arrays)])
     values = new_array((int(offsets[-1]), *arrays[0].shape[1:]), np.result_type(*{array.dtype for array in arrays}))
     np.concatenate(arrays, out=values, casting="unsafe")
-    return Packed(asarray(values, copy=False), asarray(offsets, copy=False))
+    return Ragged(asarray(values, copy=False), asarray(offsets, copy=False))

@@ -99,9 +99,11 @@ class CountingSort:
 
 
 @record
-class SegmentSum:
-    """result[v] = Σ updates[p] over the positions p in bucket v of a table from ``CountingSort``. Inputs: the table,
-    its labels, the updates. Fuses with elementwise readers."""
+class SegmentReduction:
+    """result[v] = the reduction ``op`` of updates[p] over the positions p in bucket v of a table from ``CountingSort``.
+    Inputs: the table, its labels, the updates. Fuses with elementwise readers."""
+
+    op: str
 
 
 @record
@@ -171,7 +173,7 @@ Rule = (
     | IotaLike
     | Reduction
     | View
-    | SegmentSum
+    | SegmentReduction
     | DotGeneral
     | Concatenation
     | Gather

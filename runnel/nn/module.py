@@ -20,6 +20,7 @@ from runnel.core.arrays import short_repr
 from runnel.core.devices import CPU
 from runnel.core.dtypes import DType, Dtype, as_dtype, bfloat16, float16, float32, float64, from_numpy
 from runnel.core.errors import ArgumentError, MissingNameError
+from runnel.core.overrides import Override
 from runnel.core.tracebacks import ending_at_user
 from runnel.nn.compiled import compiled_module
 from runnel.nn.hooks import Hooks
@@ -214,6 +215,10 @@ class Module(Hooks, Internals, StatefulTree):
             return tracing.method(self, "forward")(*args, **kwargs)
         except RecursionError:
             raise  # nothing can be called here
+        except Override as override:
+            if override.handles(self):
+                return override.handle(self, args, kwargs)
+            raise
         except Exception as error:
             located_error = located(self, args, kwargs, error)
             if located_error is error:

@@ -26,6 +26,10 @@ def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndi
     """Return a Python scalar as a value of ``like``'s kind, of shape (1,) * ndim.
 
     Equal constants share one read-only array, so ``lift`` recognizes them by identity."""
+    if isinstance(value, Length):
+        value = as_number(value)
+        if not isinstance(value, int):
+            return cast(value.as_array(dtype if dtype.is_inexact else float64, ndim), dtype)
     if isinstance(value, RunTimeNumber):
         return value.as_array(dtype, ndim)
     if isinstance(value, complex):
@@ -97,12 +101,7 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     """Convert ``x`` to a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
     if isinstance(x, TensorLike):
         return with_rank(cast(x, dtype), ndim)
-    if isinstance(x, Length):
-        number = as_number(x)
-        if not isinstance(number, int):
-            return cast(number.as_array(dtype if dtype.is_inexact else float64, ndim), dtype)
-        x = number
-    if isinstance(x, _NUMBERS):
+    if isinstance(x, (*_NUMBERS, Length)):
         return constant(like, x.item() if isinstance(x, np.generic) else x, dtype, ndim)
     array = np.asarray(x)
     own = like.lift(array.reshape((1,) * (ndim - array.ndim) + array.shape), from_numpy(array.dtype))

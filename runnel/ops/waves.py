@@ -25,7 +25,7 @@ from runnel.loops.rules import Waves
 from runnel.ops.arguments import require_dtype
 from runnel.ops.control import graph_cost
 from runnel.ops.indexing.gather import take_p
-from runnel.ops.indexing.segment_sums import segment_sum_p
+from runnel.ops.indexing.segments import segment_sum_p
 
 waves_p = Op(
     "waves",

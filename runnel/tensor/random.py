@@ -222,6 +222,5 @@ def randint(
 def dropout(x: Array, p: float = 0.5, training: bool = True, *, generator: Generator | None = None) -> Tensor:
     """Set each element of ``x`` to zero with probability ``p`` and scale the rest by 1/(1-p); return ``x`` unless
     training."""
-    if not training or p == 0:
-        return x.read()
-    return ops.dropout(x, next_key(generator, x.device), p)
+    value = x.read()
+    return ops.dropout(value, next_key(generator, x.device), p) if training and p else value

@@ -14,6 +14,7 @@ from runnel.data.loader import DataLoader
 from runnel.tensor.creation import asarray
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.random import Generator, get_rng_state, set_rng_state
+from runnel.uneven.value import Ragged
 
 
 class Batch(NamedTuple):
@@ -80,7 +81,8 @@ def _as_tensor(leaf: Any, copies: bool) -> Any:
 
 
 def _size(inputs: tuple[Any, ...]) -> int:
-    sizes = (int(x.shape[0]) for x in flatten(inputs)[0] if isinstance(x, ArrayMethods) and x.ndim)
+    leaves = flatten(inputs, lambda x: isinstance(x, Ragged))[0]
+    sizes = (len(x) for x in leaves if isinstance(x, ArrayMethods) and x.ndim)
     return next(sizes, 1)
 
 

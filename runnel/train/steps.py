@@ -21,6 +21,7 @@ from runnel.tensor.grad_mode import no_grad
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 from runnel.train.batches import Batch
+from runnel.uneven.value import Ragged
 
 Loss = Callable[[Any, Any], Any]
 
@@ -158,6 +159,8 @@ def traced_back(batches: Iterable[Batch], again: Callable[[], Any], where: str) 
 
 def _not_finite_in(value: Any, path: str) -> str:
     """Return the place of the first NaN or infinity in nested inputs; '' if there is none."""
+    if isinstance(value, Ragged):
+        return _not_finite_in(value.values, f"{path}.values")
     if isinstance(value, ArrayMethods):
         return "" if is_finite(value) else path
     items = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()

@@ -23,7 +23,7 @@ from runnel.ops import equal, reshape, where, zeros_like
 from runnel.ops.creation_like import iota
 from runnel.ops.elementwise.arithmetic import add_p
 from runnel.ops.indexing.gather import take_p
-from runnel.ops.indexing.segment_sums import counting_sort_p, segment_sum_p
+from runnel.ops.indexing.segments import counting_sort_p, segment_sum_p
 from runnel.ops.waves import Pull, parts_of, waves_p
 from runnel.tensor.bodies import evaluate
 from runnel.tensor.differentiable.residuals import to_keep

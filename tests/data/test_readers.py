@@ -128,7 +128,7 @@ def test_columns_of_lists_are_ragged(tmp_path: Path) -> None:
     data = TableDataset(tmp_path / "t.parquet")
     assert [data[i]["words"].tolist() for i in range(3)] == [[1, 2], [3], []] and data[2]["kind"] == "a"
     (batch,) = DataLoader(data, 3, collate_fn=rn.data.pack_collate)
-    assert batch["words"].cu_seqlens.tolist() == [0, 2, 3, 3] and batch["kind"] == ["a", "b", "a"]
+    assert batch["words"].offsets.tolist() == [0, 2, 3, 3] and batch["kind"] == ["a", "b", "a"]
 
 
 def test_tables_that_do_not_fit_are_reported(tmp_path: Path) -> None:

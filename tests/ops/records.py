@@ -126,14 +126,29 @@ def _buckets(labels: Any, *, rows: int) -> Any:
     return np.array([*begins, len(labels), *(i for p in places for i in p)])
 
 
-def _bucket_sums(table: Any, labels: Any, updates: Any, *, shape: Any) -> Any:
-    """Sum updates by any table of positions; positions outside the array count as its edges."""
-    result, count = np.zeros(shape, updates.dtype), len(updates)
-    for row in range(shape[0]):
-        for k in range(min(int(table[row + 1]) - int(table[row]), count)):
-            at = min(int(table[row]) + k, count - 1)
-            result[row] += updates[min(int(table[shape[0] + 2 + at]), count - 1)]
-    return result
+def _of_buckets(combine: Any, first: Any) -> Any:
+    """Return the reduction of updates by any table of positions; positions outside the array count as its edges."""
+
+    def reduced(table: Any, labels: Any, updates: Any, *, shape: Any) -> Any:
+        result, count = np.full(shape, first(updates.dtype), updates.dtype), len(updates)
+        for row in range(shape[0]):
+            for k in range(min(int(table[row + 1]) - int(table[row]), count)):
+                at = min(int(table[row]) + k, count - 1)
+                result[row] = combine(result[row], updates[min(int(table[shape[0] + 2 + at]), count - 1)])
+        return result
+
+    return reduced
+
+
+def _bound(sign: int) -> Any:
+    """Return a function from a dtype to its greatest (or least) value."""
+
+    def bound(dtype: Any) -> Any:
+        if dtype.kind in "iu":
+            return np.iinfo(dtype).max if sign > 0 else np.iinfo(dtype).min
+        return sign * np.inf
+
+    return bound
 
 
 def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int, order: Any = ()) -> Any:
@@ -357,12 +372,18 @@ RECORDS: dict[str, Record] = {
     "counting_sort": Record(_buckets, tuple(
         (((count,),), {"rows": rows}) for count, rows in ((0, 5), (4, 5), (40, 5), (1, 9))
     ), (dt.int32, dt.int64), input_dtypes=(dt.int64,), smooth=False, index_limit=5),
-    "segment_sums": Record(_bucket_sums, tuple(
-        (((rows + 2 + n,), (n,), (n, *rest)), {"shape": (rows, *rest)})
-        for rows, n, rest in (
-            (5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)),
+    **{
+        name: Record(_of_buckets(combine, first), tuple(
+            (((rows + 2 + n,), (n,), (n, *rest)), {"shape": (rows, *rest)})
+            for rows, n, rest in (
+                (5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)),
+            )
+        ), NUMBERS, input_dtypes=(dt.int64, dt.int64, None), smooth=False, index_limit=9)
+        for name, combine, first in (
+            ("segment_sums", np.add, lambda dtype: 0), ("segment_maxima", np.maximum, _bound(-1)),
+            ("segment_minima", np.minimum, _bound(1)),
         )
-    ), NUMBERS, input_dtypes=(dt.int64, dt.int64, None), smooth=False, index_limit=9),
+    },
     **{
         name: Record(
             lambda x, *, extent, allowed: x, ((((4,),), {"extent": 3, "allowed": None}),), (dt.int64,), smooth=False,

@@ -22,7 +22,7 @@ from runnel.compiler.kernels.indexing import (
     GatherLowering,
     RowWritesLowering,
     ScatterAddLowering,
-    SegmentSumLowering,
+    SegmentReductionLowering,
 )
 from runnel.compiler.kernels.sorting import SortLowering
 from runnel.compiler.kernels.waves import WavesLowering
@@ -48,7 +48,7 @@ FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
     rules.RowWrites: RowWritesLowering,
     rules.ScatterAdd: ScatterAddLowering,
     rules.CountingSort: CountingSortLowering,
-    rules.SegmentSum: SegmentSumLowering,
+    rules.SegmentReduction: SegmentReductionLowering,
     rules.Sort: SortLowering,
     rules.SmallSolve: SmallSolveLowering,
     rules.Scan: ScanLowering,

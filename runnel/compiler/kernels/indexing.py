@@ -1,4 +1,4 @@
-"""Gathers, scatter-adds, counting sorts and sums of buckets.
+"""Gathers, scatter-adds, counting sorts and reductions of buckets.
 
 The kernels clamp indices where they use them, so no table can make a kernel read or write outside its buffers;
 ``bounds.py`` has the checks that report the error.
@@ -78,9 +78,10 @@ def sort(node: Value, labels: tuple[Allocation, int], result: Allocation) -> Cal
 
 @record
 class Bucket:
-    """The sum of one row's bucket in a kernel; the names of its values begin with ``name``."""
+    """The reduction of one row's bucket in a kernel; the names of its values begin with ``name``."""
 
     name: str
+    op: str
     dtype: DType
     table: str  # buffers
     updates: str
@@ -101,30 +102,32 @@ class Bucket:
         """The number of positions in the row's bucket, once it is looked up."""
         return ir.Ref(f"{self.name}_length", int64)
 
-    def sum(self, name: str, columns: ir.Index, step: ir.Stride) -> list[ir.Stmt]:
-        """Return the sum, called ``name``, of updates at ``columns`` with row stride ``step``."""
+    def reduced(self, name: str, columns: ir.Index, step: ir.Stride) -> list[ir.Stmt]:
+        """Return the reduction, called ``name``, of updates at ``columns`` with row stride ``step``."""
         k = ir.Var(f"{name}_k")
         at = clamped(_plus(ir.Ref(f"{self.name}_first", int64), ir.Position(k, int64)), self.last)
         position = ir.Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
         index = ir.Index(columns.terms, columns.offset, ((ir.Ref(f"{name}_at", int64), step),))
         body = (position, ir.Update(name, ir.Load(self.updates, index, self.dtype)))
-        return [ir.Acc(name, "sum", self.dtype), ir.For(k, 0, self.length, "seq", body)]
+        return [ir.Acc(name, self.op, self.dtype), ir.For(k, 0, self.length, "seq", body)]
 
 
-def sums(node: Value, table: tuple[Allocation, int], updates: tuple[Allocation, int], result: Allocation) -> Call:
-    """Return the sums as a standalone kernel, over dense updates."""
+def reductions(
+    node: Value, op: str, table: tuple[Allocation, int], updates: tuple[Allocation, int], result: Allocation
+) -> Call:
+    """Return the reductions as a standalone kernel, over dense updates."""
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])
     dtype = node.aval.dtype
     params = tuple(ir.Param(f"p{k}") for k in range(4))
-    bucket = Bucket("s", dtype, "b0", "b1", *params[:3])
+    bucket = Bucket("s", op, dtype, "b0", "b1", *params[:3])
     row, column = ir.Var("v"), ir.Var("a")
-    store = ir.Store("b2", ir.Index(((row, params[3]), (column, 1))), ir.Ref("sum", dtype))
-    statements = (*bucket.sum("sum", ir.Index(((column, 1),)), params[3]), store)
+    store = ir.Store("b2", ir.Index(((row, params[3]), (column, 1))), ir.Ref("whole", dtype))
+    statements = (*bucket.reduced("whole", ir.Index(((column, 1),)), params[3]), store)
     summed = ir.For(column, ir.RangeBound.J0, ir.RangeBound.J1, "vec", statements)
     whole = ir.For(row, ir.RangeBound.I0, ir.RangeBound.I1, "seq", (*bucket.begin(row), summed))
     buffers = (ir.Buffer("b0", int64, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))
-    kernel = named("segment_sums", buffers, params, (whole,))
+    kernel = named(f"segment_{op}s", buffers, params, (whole,))
     accesses = [
         BufferAccess(table[0], False, table[1], None, None, 0),
         BufferAccess(updates[0], False, updates[1], None, None, 0),
@@ -295,8 +298,8 @@ class CountingSortLowering(Lowering):
         return [sort(node, request.operands.dense(node.inputs[0]), results[0])]
 
 
-class SegmentSumLowering(NestLowering):
-    """The sum of each bucket's rows: a member of nests that loop over its rows, else a standalone kernel."""
+class SegmentReductionLowering(NestLowering):
+    """The reduction of each bucket's rows: a member of nests that loop over its rows, else a standalone kernel."""
 
     reads_at_point: ClassVar[bool] = False
     needs_rows: ClassVar[bool] = True
@@ -311,7 +314,9 @@ class SegmentSumLowering(NestLowering):
         return False
 
     def value_in_empty_row(self, node: Value, values: list[Any]) -> Any:
-        return np.zeros((1,) * node.aval.ndim, node.aval.dtype.numpy)
+        return np.full(
+            (1,) * node.aval.ndim, scalar.REDUCERS[self.rule.op].identity(node.aval.dtype), node.aval.dtype.numpy
+        )
 
     def declare(self, node: Value, members: Members) -> None:
         _reaches(node, members)
@@ -322,18 +327,18 @@ class SegmentSumLowering(NestLowering):
         index = members.addressing.buffer(columns, writes=False)[1]
         known = members.looked_up.get(node)
         if known is None:
-            known = members.looked_up[node] = _lookup(node, members), parts.param(updates.strides[0])
+            known = members.looked_up[node] = _lookup(node, self.rule.op, members), parts.param(updates.strides[0])
         bucket, step = known
         name = members.name(node)
         members.flops += expected(node.inputs[2].aval.size)
-        return bucket.sum(name, index, step)
+        return bucket.reduced(name, index, step)
 
     def build(self, request: Request) -> Section:
         return super().build(request) if request.cluster.form is Form.NEST else Lowering.build(self, request)
 
     def kernels(self, request: Request, results: list[Allocation]) -> list[Call]:
         node, dense = request.node, request.operands.dense
-        return [sums(node, dense(node.inputs[0]), dense(node.inputs[2]), results[0])]
+        return [reductions(node, self.rule.op, dense(node.inputs[0]), dense(node.inputs[2]), results[0])]
 
 
 def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
@@ -344,7 +349,7 @@ def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
     return rows, members.reach(members.sources[updates.base], updates.offset, columns)
 
 
-def _lookup(node: Value, members: Members) -> Bucket:
+def _lookup(node: Value, op: str, members: Members) -> Bucket:
     """Look up the start of a row's bucket, before the loops over columns."""
     table, parts = members.views[node.inputs[0]], members.parts
     rows, columns = _reaches(node, members)
@@ -352,7 +357,7 @@ def _lookup(node: Value, members: Members) -> Bucket:
     buffer = parts.declare(BufferAccess(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
     count = node.inputs[2].aval.shape[0]
     numbers: tuple[ir.Param, ...] = tuple(parts.param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
-    bucket = Bucket(f"s{len(members.row_lengths)}", node.aval.dtype, buffer, updates, *numbers)
+    bucket = Bucket(f"s{len(members.row_lengths)}", op, node.aval.dtype, buffer, updates, *numbers)
     members.before_rows += bucket.begin(members.addressing.axis_of(rows))
     members.row_lengths.append(bucket.length)
     return bucket

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.core import pytree
 from runnel.core.errors import ArgumentError
 from runnel.data.workers.shared_memory import Lease, aligned, array_at, mapped, new_block
 from runnel.tensor.creation import asarray
@@ -53,7 +54,7 @@ class _Skeleton(pickle.Pickler):
         self.arrays: list[tuple[np.ndarray, bool]] = []
 
     def persistent_id(self, value: Any) -> int | None:
-        if isinstance(value, ArrayMethods):
+        if isinstance(value, ArrayMethods) and not pytree.is_registered(type(value)):
             self.arrays.append((value.numpy(), True))
         elif type(value) in (np.ndarray, np.memmap) and not value.dtype.hasobject:
             self.arrays.append((value, False))

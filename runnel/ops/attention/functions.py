@@ -8,18 +8,15 @@ from __future__ import annotations
 
 import math
 
-from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.rules import no_tangent
-from runnel.core.tables import Op, abstract_eval, axes, cost, jvp, lower, reference, vjp
-from runnel.loops.rules import BoundsChecked
 from runnel.ops.arguments import Array, broadcast_shapes
 from runnel.ops.attention.primitives import attention_p
 from runnel.ops.attention.terms import Options
 from runnel.ops.conversion import cast
 from runnel.ops.elementwise.arithmetic import multiply, subtract
+from runnel.ops.indexing.gather import checked_op
 from runnel.ops.shapes.broadcasting import broadcast_to, with_rank
 from runnel.ops.shapes.pieces import narrow, stack
 from runnel.ops.shapes.views import expand_dims, permute, reshape
@@ -147,21 +144,8 @@ def _mask(mask: Array, leading: tuple[int, ...]) -> Array:
     return reshape(broadcast_to(full, (*outer, *full.shape[-3:])), (math.prod(outer), *full.shape[-3:]))
 
 
-def _checked(name: str, doc: str) -> Op:
-    """Return an op that returns its operand, whose elements must be in [0, extent) or equal allowed."""
-    op = Op(name, "x, *, extent, allowed", doc)
-    abstract_eval.register(op, lambda x, *, extent, allowed: x)
-    reference.register(op, lambda x, *, extent, allowed: x)
-    lower.register(op, BoundsChecked(lambda avals, x, *, extent, allowed: x))
-    vjp.register(op, lambda g, out, x, *, extent, allowed: (None,))
-    cost.register(op, lambda x, *, extent, allowed: 0)
-    jvp.register(op, no_tangent)
-    axes.register(op, ELEMENTWISE)
-    return op
-
-
-sequence_offset_p = _checked("sequence_offset", "x, known to lie in [0, extent): where sequences begin and end.")
-sequence_length_p = _checked("sequence_length", "x, known to lie in [0, extent): how long sequences are.")
+sequence_offset_p = checked_op("sequence_offset", "x, known to lie in [0, extent): where sequences begin and end.")
+sequence_length_p = checked_op("sequence_length", "x, known to lie in [0, extent): how long sequences are.")
 
 
 def varlen_attn(

@@ -23,10 +23,10 @@ from runnel.loops.rules import BoundsChecked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like, iota
-from runnel.ops.elementwise.arithmetic import add, maximum, minimum, multiply, subtract
-from runnel.ops.elementwise.comparison import equal, less, where
+from runnel.ops.elementwise.arithmetic import add, divide, maximum, minimum, multiply, subtract
+from runnel.ops.elementwise.comparison import equal, isnan, less, logical_or, where
 from runnel.ops.elementwise.rows import NUMBERS
-from runnel.ops.indexing.segment_sums import counting_sort_p, segment_sum_p, segment_sums
+from runnel.ops.indexing.segments import counting_sort_p, segment_max_p, segment_min_p, segment_sum_p, segments
 from runnel.ops.reductions.primitives import sum
 from runnel.ops.shapes.broadcasting import broadcast_to
 from runnel.ops.shapes.pieces import concat_same, narrow
@@ -168,14 +168,20 @@ def picked(x: Array, index: Array, axis: int) -> Array:
     return sum(where(equal(iota(x, x.shape, axis), position), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
 
 
-label_p = Op("label", "x, *, extent, allowed", "x, whose elements must lie in [0, extent) or equal allowed.")
-abstract_eval.register(label_p, lambda x, *, extent, allowed: x)
-reference.register(label_p, lambda x, *, extent, allowed: x)
-lower.register(label_p, BoundsChecked(lambda avals, x, *, extent, allowed: x))
-vjp.register(label_p, lambda g, out, x, *, extent, allowed: (None,))
-cost.register(label_p, lambda x, *, extent, allowed: 0)
-jvp.register(label_p, no_tangent)
-axes.register(label_p, ELEMENTWISE)
+def checked_op(name: str, doc: str) -> Op:
+    """Return an op that returns its operand, whose elements must be in [0, extent) or equal allowed."""
+    op = Op(name, "x, *, extent, allowed", doc)
+    abstract_eval.register(op, lambda x, *, extent, allowed: x)
+    reference.register(op, lambda x, *, extent, allowed: x)
+    lower.register(op, BoundsChecked(lambda avals, x, *, extent, allowed: x))
+    vjp.register(op, lambda g, out, x, *, extent, allowed: (None,))
+    cost.register(op, lambda x, *, extent, allowed: 0)
+    jvp.register(op, no_tangent)
+    axes.register(op, ELEMENTWISE)
+    return op
+
+
+label_p = checked_op("label", "x, whose elements must lie in [0, extent) or equal allowed.")
 
 
 def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Array:
@@ -245,7 +251,7 @@ def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | 
     if not updates.size:
         return None
     if math.prod(shape[1:]) > 1 or updates.dtype is float64:
-        return segment_sums(indices, updates, shape)
+        return segments(segment_sum_p, indices, updates, shape)
     if updates.dtype is float32:
         return cast(apply(scatter_add_p, indices, cast(updates, float64), shape=shape), float32)
     return None
@@ -274,6 +280,27 @@ def _sums_vjp(
     g: Array, out: Array, table: Array, segment_ids: Array, updates: Array, *, shape: Shape
 ) -> tuple[None, None, Array]:
     return None, None, apply(take_p, g, segment_ids, axis=0)
+
+
+def _share(g: Array, out: Array, table: Array, segment_ids: Array, updates: Array, *, shape: Shape) -> Any:
+    """Share the gradient equally among the extreme elements; NaN are extreme."""
+    greatest, pulled = (apply(take_p, x, segment_ids, axis=0) for x in (out, g))
+    hit = cast(logical_or(equal(updates, greatest), isnan(updates)), g.dtype)
+    count = apply(segment_sum_p, table, segment_ids, hit, shape=shape)
+    return None, None, divide(multiply(pulled, hit), apply(take_p, count, segment_ids, axis=0))
+
+
+def _share_jvp(tangents: Any, out: Array, table: Array, segment_ids: Array, updates: Array, *, shape: Shape) -> Any:
+    greatest = apply(take_p, out, segment_ids, axis=0)
+    hit = cast(logical_or(equal(updates, greatest), isnan(updates)), updates.dtype)
+    count, moved = (apply(segment_sum_p, table, segment_ids, x, shape=shape) for x in (hit, multiply(tangents[2], hit)))
+    return [divide(moved, maximum(count, 1))]
+
+
+for extreme_p in (segment_max_p, segment_min_p):
+    vjp.register(extreme_p, _share)
+    jvp.register(extreme_p, _share_jvp)
+    axes.register(extreme_p, LOOPED)
 
 
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:

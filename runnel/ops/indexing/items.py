@@ -217,11 +217,11 @@ def _outside(index: int, axis: int | None, shape: Shape) -> AxisError:
 def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
     """Return the positions of the chosen elements along the merged chosen axes, in row-major order; None if they are
     known only when the program runs. Raise AxisError for an index outside its axis."""
+    each = [c.indices.known() if isinstance(c.indices, TensorLike) else c.indices for c in selected.chosen]
+    if any(known is None for known in each):  # before a length becomes an int
+        return None
     flat = np.zeros(selected.shape, np.int64)
-    for c, stride in zip(selected.chosen, strides(selected), strict=True):
-        known = c.indices.known() if isinstance(c.indices, TensorLike) else c.indices
-        if known is None:
-            return None
+    for c, known, stride in zip(selected.chosen, each, strides(selected), strict=True):
         n = selected.part.shape[c.axis]
         wide = known.astype(np.int64)  # n need not fit a narrow type
         wrong = wide[(wide < -n) | (wide >= n)]

@@ -16,10 +16,10 @@ from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.viewing import viewing
 from runnel.ops.arguments import Array, Operand, broadcast_shapes, normalize_axis, require_same_dtype
-from runnel.ops.conversion import cast, stop_gradient
+from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like, iota
-from runnel.ops.elementwise.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
-from runnel.ops.elementwise.comparison import equal, greater, isfinite, logical_and, where
+from runnel.ops.elementwise.arithmetic import add, divide, floor_divide, maximum, multiply, subtract
+from runnel.ops.elementwise.comparison import equal, greater, where
 from runnel.ops.indexing.assignment import add_at, put
 from runnel.ops.indexing.gather import (
     from_the_front,
@@ -29,6 +29,7 @@ from runnel.ops.indexing.gather import (
     take_along_axis,
 )
 from runnel.ops.indexing.items import getitem
+from runnel.ops.indexing.segments import segment_max_p, segment_min_p, segments
 from runnel.ops.promotion import lifted
 from runnel.ops.reductions.cumulative import Rows, cumsum, running
 from runnel.ops.shapes.broadcasting import broadcast_to
@@ -255,35 +256,31 @@ def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array
         )
         return (divide if values.dtype.is_float else floor_divide)(total, cast(count, total.dtype))
     if reduce == "prod":
-        return _of_segments(values, segment_ids, rows, multiply, 1)
-    extreme = _of_segments(stop_gradient(values), segment_ids, rows, maximum if reduce == "amax" else minimum, 0)
-    if not values.dtype.is_float:
-        return extreme
-    theirs = take(extreme, segment_ids, 0)
-    hit = logical_and(equal(values, theirs), isfinite(theirs))
-    count = maximum(added_rows(segment_ids, cast(hit, values.dtype), rows), 1)
-    share = divide(
-        where(hit, subtract(values, theirs), 0), take(count, segment_ids, 0)
-    )  # 0, with the gradient of a share
-    return add(extreme, added_rows(segment_ids, share, rows))
+        return _products(values, segment_ids, rows)
+    shape = (rows, *values.shape[1:])
+    if 0 in (rows, values.size):
+        return full_like(values, 0, shape)
+    extremes = segments(segment_max_p if reduce == "amax" else segment_min_p, segment_ids, values, shape)
+    counts = added_rows(segment_ids, full_like(segment_ids, 1), rows)
+    return where(reshape(greater(counts, 0), (rows, *(1,) * (values.ndim - 1))), extremes, 0)
 
 
-def _of_segments(values: Array, segment_ids: Array, rows: int, combine: Any, first: int) -> Array:
-    """Sort rows by label, then combine each with the rows of the same label before it."""
+def _products(values: Array, segment_ids: Array, rows: int) -> Array:
+    """Sort rows by label, then multiply each with the rows of the same label before it."""
     if not values.size:
-        return full_like(values, first, (rows, *values.shape[1:]))
+        return full_like(values, 1, (rows, *values.shape[1:]))
     ordered, order = apply(sort_p, cast(segment_ids, int64), descending=False)
     lines = moveaxis(take(values, order, 0), 0, -1)
     marks = broadcast_to(ordered, lines.shape)
 
     def within(old: Rows, new: Rows) -> Rows:
-        return where(equal(old[1], new[1]), combine(old[0], new[0]), new[0]), new[1]
+        return where(equal(old[1], new[1]), multiply(old[0], new[0]), new[0]), new[1]
 
-    so_far = moveaxis(running((lines, marks), within, (first, 0))[0], -1, 0)
+    so_far = moveaxis(running((lines, marks), within, (1, 0))[0], -1, 0)
     counts = added_rows(segment_ids, full_like(segment_ids, 1, dtype=int64), rows)
     last = maximum(subtract(cumsum(counts), 1), 0)
     is_empty = reshape(equal(counts, 0), (rows, *(1,) * (values.ndim - 1)))
-    return where(is_empty, first, take(so_far, last, 0))
+    return where(is_empty, 1, take(so_far, last, 0))
 
 
 def _segments(name: str, reduce: str, data: Array, segment_ids: Array, num_segments: int | None) -> Array:

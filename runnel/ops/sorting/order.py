@@ -15,6 +15,7 @@ import numpy as np
 from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int32, int64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.lengths import Length
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota
@@ -271,7 +272,7 @@ def searchsorted(
             f"[searchsorted] a sequence of shape {sequence.shape} serves values whose other axes are "
             f"{sequence.shape[:-1]}; got shape {queries.shape}."
         )
-    rows = sequence.size // n if n else 1
+    rows = sequence.size // n if n and sequence.ndim > 1 else 1
     kind = int32 if out_int32 else int64
     if not n or not queries.size:
         return full_like(queries, 0, dtype=kind)
@@ -281,12 +282,22 @@ def searchsorted(
     return cast(reshape(positions, queries.shape), kind)
 
 
+def _steps(n: int | Length) -> int:
+    """Return how often n elements are halved; of a length, at least often enough for all lengths up to 2⁸, 2¹⁶, ..."""
+    if isinstance(n, int):
+        return n.bit_length()
+    steps = 8
+    while n >= 1 << steps:
+        steps *= 2
+    return steps
+
+
 def _binary_search(rows: Array, queries: Array, is_right: bool) -> Array:
     count, n = rows.shape
     flat = reshape(rows, (rows.size,))
     first = multiply(iota(queries, (count, 1), 0), n)
     low, high = full_like(queries, 0, dtype=int64), full_like(queries, n, dtype=int64)
-    for _ in range(n.bit_length()):
+    for _ in range(_steps(n)):
         middle = floor_divide(add(low, high), 2)
         here = apply(take_p, flat, add(first, minimum(middle, n - 1)), axis=0)
         goes_on = (less_equal if is_right else less)(here, queries)

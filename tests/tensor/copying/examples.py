@@ -371,7 +371,7 @@ EXAMPLES: dict[type, Example] = {
     data.ImageFolder: Example(_image_folder),
     data.TextLines: Example(_lines),
     data.TableDataset: Example(_table),
-    data.Packed: Example(lambda: data.Packed(floats(6, 3), np.array([0, 2, 6], np.int32))),
+    rn.Ragged: Example(lambda: rn.Ragged(floats(6, 3), np.array([0, 2, 6], np.int32))),
     data.DistributedSampler: Example(lambda: data.DistributedSampler(dataset(), 2, 1, seed=4)),
     WorkerInfo: Example(lambda: WorkerInfo(1, 2, 7, dataset())),
     data.Subset: Example(lambda: data.Subset(dataset(), [2, 0])),

@@ -7,16 +7,20 @@ sequence by sequence (``attention_varlen``).
 
 from __future__ import annotations
 
+import functools
+import itertools
 import operator
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from runnel.compiler.kernels.attention.masks import DROPPED, DropoutMask, SequenceBounds
 from runnel.compiler.lowering.operands import Operands
 from runnel.compiler.lowering.parts import Parts, binary, clipped, count
-from runnel.compiler.plan_ir.calls import BufferView, Call
+from runnel.compiler.plan_ir.calls import BufferView, Call, constant
 from runnel.core.dtypes import DType, bool_, int64
+from runnel.core.lengths import expected
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.ops.attention.reference import operands, roles
@@ -50,6 +54,35 @@ def at(name: str, *terms: tuple[ir.Var, ir.Stride]) -> ir.Index:
     return ir.Index(terms, gathered=((count(name), 1),))
 
 
+class Column(NamedTuple):
+    """The offset of a block in an operand, by the steps along batches, heads (of keys, if shared) and queries."""
+
+    batch: int
+    head: int
+    query: int
+    is_shared: bool
+
+
+_OWN_COLUMNS: Final = ("first", "height", "keys", "batch")  # the block's first query, queries, keys, and batch
+
+
+def _lines(
+    is_triangle: bool, shared: tuple[bool, ...], batches: int, heads: int, blocks: int, group: int, most: int,
+    queries: int, keys: int, *steps: int,
+) -> np.ndarray:  # fmt: skip
+    """Return a line for each block: the own columns, and one for each of ``shared``, three ``steps`` each."""
+    shape = (batches, heads, blocks)
+    batch, head, block = np.indices(shape, np.int64)
+    first = block * most
+    height = np.minimum(most, queries - first)
+    seen = np.minimum(keys, first + height) if is_triangle else np.full(shape, keys)
+    places = [
+        batch * steps[3 * i] + (head // group if is_shared else head) * steps[3 * i + 1] + first * steps[3 * i + 2]
+        for i, is_shared in enumerate(shared)
+    ]
+    return np.stack([first, height, seen, batch, *places], -1).reshape(-1)
+
+
 class AttentionKernel:
     """The extents, the operands and their matrices. Scratch holds ``at_once`` keys of a query."""
 
@@ -62,16 +95,15 @@ class AttentionKernel:
         self.dtype: DType = node.aval.dtype
         self.factor = ir.Const(float(attrs["scale"]), self.dtype)
         self.parts = Parts()
-        self.columns: dict[str, np.ndarray] = {}
+        self.columns: dict[str, Column] = {}
         self.at_once = at_once
-        keys = min(at_once, max(self.at.keys, 1))
+        keys = at_once if attrs["ragged"] else min(at_once, max(self.at.keys, 1))
         self.height = self._height(keys)
         self.row = -(-keys // 16) * 16 + 16  # not a power of two, so that rows do not compete for cache sets
         self.row_step = self.parts.param(self.row)
         self.parts.scratch("s", self.dtype, self.height * self.row)
         self.s_cell = ir.Index(((QUERY, self.row_step), (KEY, 1)))
         self.depth, self.values = self.parts.param(self.at.depth), self.parts.param(self.at.values)
-        self._begin_table()
         views = [x.view(n) for n in operand_roles.main]
         self.q, self.k, self.v = unpacked(views[0]) if attrs["packed"] else views
         self.q_steps = self.operand("q", self.q)
@@ -86,6 +118,9 @@ class AttentionKernel:
         """Return the number of queries of a block, a function of the extents."""
         at = self.at
         queries = max(at.queries, 1)
+        if self.node.attrs["ragged"]:  # the same for all lengths
+            self.blocks = -(-queries // FEWEST)
+            return FEWEST
         if queries <= FEWEST:
             self.blocks = 1
             return queries
@@ -97,16 +132,6 @@ class AttentionKernel:
 
     # Operands and the table -------------------------------------------------------------------------------------------
 
-    def _begin_table(self) -> None:
-        at = self.at
-        shape = (at.batch, at.heads, max(self.blocks, 1))
-        self.batch, self.head, self.block = np.indices(shape, np.int64)
-        first = self.block * self.height
-        height = np.minimum(self.height, at.queries - first)
-        is_triangle = self.causal and not self.node.attrs["ragged"]
-        keys = np.minimum(at.keys, first + height) if is_triangle else np.full(shape, at.keys)
-        self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
-
     def operand(
         self, name: str, view: BufferView, mode: str = "in", *, shared: bool = False
     ) -> tuple[ir.Param, ir.Param]:
@@ -114,10 +139,7 @@ class AttentionKernel:
         keys of its head. Returns the strides along time and elements."""
         allocation, offset, (b, h, t, d) = view
         self.parts.buffer(name, allocation, offset, mode)
-        if shared:
-            self.columns[f"{name}_at"] = self.batch * b + self.head // max(self.at.group, 1) * h
-        else:
-            self.columns[f"{name}_at"] = self.batch * b + self.head * h + self.block * self.height * t
+        self.columns[f"{name}_at"] = Column(b, h, 0 if shared else t, shared)
         return self.parts.param(t), self.parts.param(d)
 
     def _step(self, stride: int) -> ir.Stride:
@@ -145,7 +167,7 @@ class AttentionKernel:
     def _dropout_mask(self, key: Value, x: Operands) -> DropoutMask:
         at = self.at
         allocation, offset, (step,) = x.view(key)
-        self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
+        self.columns["line"] = Column(at.heads * at.queries, at.queries, 1, False)
         positions = at.batch * at.heads * at.queries * at.keys
         return DropoutMask(
             self.parts, (allocation, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys
@@ -155,17 +177,31 @@ class AttentionKernel:
         at = self.at
         return SequenceBounds(self.parts, x.dense(bounds), bounds.aval.shape[0], at.queries, at.keys, KEYS)
 
-    def table(self) -> np.ndarray:
-        """Declare the table; returns it with its lines along the last axis but one."""
-        lines = np.stack(list(self.columns.values()), -1)
-        self.parts.table("table", lines)
-        return lines
+    @property
+    def names(self) -> list[str]:
+        """The columns of the table."""
+        return [*_OWN_COLUMNS, *self.columns]
+
+    def table(self) -> int:
+        """Declare the table, which has a line for each block; return the number of its columns."""
+        numbers, make = self._numbers_of_table()
+        size = len(self.names) * self.at.batch * self.at.heads * max(self.blocks, 1)
+        self.parts.buffer("table", constant("table", int64, size, make, numbers), 0)
+        return len(self.names)
+
+    def _numbers_of_table(self) -> tuple[tuple[Any, ...], Callable[..., np.ndarray]]:
+        """Return the numbers that the table follows from, and the function that makes it of them."""
+        at, columns = self.at, self.columns.values()
+        sizes = (at.batch, at.heads, max(self.blocks, 1), max(at.group, 1), self.height, at.queries, at.keys)
+        is_triangle = self.causal and not self.node.attrs["ragged"]
+        steps = itertools.chain.from_iterable(column[:3] for column in columns)
+        return (*sizes, *steps), functools.partial(_lines, is_triangle, tuple(c.is_shared for c in columns))
 
     def lets(self, line: Line, names: list[str] | None = None) -> list[ir.Stmt]:
         """Bind the columns ``names`` (None: all) of a line of the table."""
         return [
             ir.Let(name, ir.Load("table", ir.Index(line, number), int64))
-            for number, name in enumerate(self.columns)
+            for number, name in enumerate(self.names)
             if names is None or name in names
         ]
 
@@ -262,9 +298,11 @@ class AttentionKernel:
         """Return the kernel with its cost: ``products`` for each element of a head, and about 20 operations on each
         score."""
         at = self.at
-        pairs = self.columns["keys"].sum() * self.height
+        numbers, make = self._numbers_of_table()
+        lines = make(*map(expected, numbers)).reshape(-1, len(self.names))
+        pairs = lines[:, self.names.index("keys")].sum() * expected(self.height)
         if self.bounds is not None:
-            pairs = pairs / max(self.bounds.count, 1)  # as if all sequences had the same length
+            pairs = pairs / max(expected(self.bounds.count), 1)  # as if all sequences had the same length
         return self.parts.call(prefix, body, (rows, 1), pairs * (products * (at.depth + at.values) + 20), self.node)
 
 

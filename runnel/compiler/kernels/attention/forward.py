@@ -29,8 +29,7 @@ class _Forward(Rows):
         self.out = at("o_at", (QUERY, self.o_row), (ELEMENT, 1))
 
     def build(self) -> Call:
-        table = self.table()
-        body = [*self.lets(((ROW, table.shape[-1]),)), *self.draw_words()]
+        body = [*self.lets(((ROW, self.table()),)), *self.draw_words()]
         if self.bounds is not None:
             body += self._by_k_blocks(self._by_sequence(self.bounds))
         elif self.at.keys <= KEYS:
@@ -41,7 +40,7 @@ class _Forward(Rows):
                 *self._by_k_blocks([For(KEY_STEP, 0, count("k_blocks"), "seq", self._k_block())]),
             ]
         loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
-        return self.call("attention", (loop,), table[..., 0].size, 2)
+        return self.call("attention", (loop,), self.at.batch * self.at.heads * max(self.blocks, 1), 2)
 
     def _whole(self) -> list[Stmt]:
         """Return all keys at once; ``ratios`` holds the factor of each query's values."""

@@ -43,7 +43,7 @@ class _Backward(Rows):
 
     def __init__(self, node: Value, x: Operands, results: list[Allocation]) -> None:
         keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
-        self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
+        self.is_whole = not node.attrs["ragged"] and keys <= WHOLE
         super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
         self.g_steps = self.operand("g", heads_first(x.view(node.inputs[0])))
         dq, dk, dv = self._results(results)
@@ -52,9 +52,10 @@ class _Backward(Rows):
         self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
         self.parts.scratch("t", self.dtype, self.height * self.row)
         extents = self.at
-        self.is_long = extents.queries * extents.group > ir.K_BLOCK or not self.is_whole
+        self.is_long = not self.is_whole or extents.queries * extents.group > ir.K_BLOCK
         if self.is_long:
-            rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
+            keys = self.at_once if node.attrs["ragged"] else min(self.at_once, max(extents.keys, 1))
+            rows = max(keys, self.height)
             self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
 
     def _results(self, results: list[Allocation]) -> tuple[BufferView, BufferView, BufferView]:
@@ -64,12 +65,11 @@ class _Backward(Rows):
         return dq, dk, dv
 
     def build(self) -> Call:
-        table = self.table()
-        width = table.shape[-1]
-        blocks = self.at.group * table.shape[2]
+        width = self.table()
+        blocks = self.at.group * max(self.blocks, 1)
         line = ((ROW, self.parts.param(blocks * width)), (BLOCK, width))
         shared = ["dk_at", "dv_at"]
-        each = self.lets(line, [n for n in self.columns if n not in shared])
+        each = self.lets(line, [n for n in self.names if n not in shared])
         if self.is_whole:
             each += [self.visible_keys(), *self._whole()]
         elif self.bounds is None:
@@ -274,9 +274,10 @@ class _Backward(Rows):
         self, name: str, a: Matrix, b: Matrix, step: ir.Param, width: ir.Param, now: ir.Ref
     ) -> list[ir.Stmt]:
         """Add A·B to the gradient ``name`` of the ``now`` keys in scratch. For concatenated sequences the row of each
-        key is computed, and clamped to the operand."""
-        part = self.product(a, b, ("part", ir.Index(), width), now, width, self.row_count)
+        key is computed, and clamped to the operand; the chain of a sum goes on where the block before ended, so that no
+        result depends on where the blocks divide a sequence."""
         if self.bounds is None:
+            part = self.product(a, b, ("part", ir.Index(), width), now, width, self.row_count)
             turn = () if self.is_whole else ((KEY_STEP, self.parts.param(KEYS * self._row_of(name))),)
             if not self.is_long:
                 c = (name, at(f"{name}_at", *turn), step)
@@ -287,8 +288,17 @@ class _Backward(Rows):
         first = binary(scalar.add, count("key_begin"), count("start"))
         row = clipped(binary(scalar.add, first, ir.Position(KEY, int64)), 0, self.bounds.last_key)
         cell = ir.Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
-        added = ir.For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
-        return [part, ir.For(KEY, 0, now, "seq", (ir.Let("its_row", row), added))]
+        inside = ir.Index(((KEY, width), (ELEMENT, 1)))
+
+        def copied(target: str, to: ir.Index, source: str, place: ir.Index) -> ir.Stmt:
+            copy = ir.Store(target, to, ir.Load(source, place, self.dtype))
+            return ir.For(KEY, 0, now, "seq", (ir.Let("its_row", row), ir.For(ELEMENT, 0, width, "vec", (copy,))))
+
+        return [
+            copied("part", inside, name, cell),
+            self.product(a, b, ("part", ir.Index(), width), now, width, self.row_count, accumulate=True),
+            copied(name, cell, "part", inside),
+        ]
 
     def _row_of(self, name: str) -> int:
         """Return the row stride of a gradient."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.ops.indexing.segment_sums import segment_sums
+from runnel.ops.indexing.segments import segment_sum_p, segments
 from tests.random_numbers import RNG
 
 LABELS = np.array([2, 0, 2, 1, 2])
@@ -15,7 +15,7 @@ SHAPE = (4, 3)
 
 
 def summed(updates: Any) -> Any:
-    return segment_sums(rn.asarray(LABELS), updates, SHAPE)
+    return segments(segment_sum_p, rn.asarray(LABELS), updates, SHAPE)
 
 
 def expected(updates: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -41,5 +41,5 @@ def test_maps() -> None:
 
 
 def test_of_nothing() -> None:
-    nothing = segment_sums(rn.asarray(np.zeros(0, np.int64)), rn.zeros((0, 3)), SHAPE)
+    nothing = segments(segment_sum_p, rn.asarray(np.zeros(0, np.int64)), rn.zeros((0, 3)), SHAPE)
     assert nothing.shape == SHAPE and not nothing.numpy().any()

@@ -1,0 +1,1 @@
+"""Batches of rows that have different lengths, without padding."""
