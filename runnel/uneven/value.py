@@ -19,10 +19,11 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, pytree
+from runnel.core.arrays import short_repr
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import required
 from runnel.core.dtypes import DType, Dtype
-from runnel.core.errors import AxisError, DTypeError, ShapeError, UnsupportedError
+from runnel.core.errors import ArgumentError, AxisError, DTypeError, ShapeError, UnsupportedError
 from runnel.core.namespaces import imported
 from runnel.core.overrides import Override
 from runnel.core.tables import axes
@@ -289,8 +290,18 @@ def ragged(rows: Sequence[Any], dtype: Dtype = None, *, axes: int = 1) -> Ragged
     """
     if operator.index(axes) < 1:
         raise ShapeError(f"[ragged] axes must be 1 or more; got {axes}.")
+    if isinstance(rows, (str, bytes)) or not isinstance(rows, (Sequence, np.ndarray, ArrayMethods)):
+        raise ArgumentError(f"[ragged] rows must be a sequence of arrays or lists; got {short_repr(rows)}.")
+    if isinstance(rows, (np.ndarray, ArrayMethods)) and not rows.ndim:
+        raise ShapeError("[ragged] rows must have an axis of elements; got a single number.")
     rows = list(rows)
     if axes > 1:
+        if any(
+            not isinstance(row, (Sequence, np.ndarray, ArrayMethods))
+            or (isinstance(row, (np.ndarray, ArrayMethods)) and not row.ndim)
+            for row in rows
+        ):
+            raise ArgumentError(f"[ragged] each row must be a sequence of rows with axes={axes}.")
         inner = ragged([part for row in rows for part in row], dtype, axes=axes - 1)
         return Ragged.from_lengths(inner, [len(row) for row in rows])
     tensors = [row if isinstance(row, ArrayMethods) else _array(row) for row in rows]

@@ -127,7 +127,7 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.cumulative_trapezoid": {"y": X, "x": ROW}, "rn.bincount": {"x": _ints(0, 1)}, "rn.repeat": {"axis": 0},
     "rn.flatnonzero": {}, "rn.moveaxis": {}, "rn.segment_sum": {"data": X}, "rn.segment_mean": {"data": X},
     "rn.segment_prod": {"data": X}, "rn.segment_max": {"data": X}, "rn.segment_min": {"data": X},
-    "rn.matmul": {"y": MATRIX},
+    "rn.matmul": {"y": MATRIX}, "rn.ragged": {"rows": [ROW, ROW], "axes": 1, "dtype": "float32"},
     "rn.mm": {"y": MATRIX}, "rn.bmm": {"y": MATRIX}, "rn.mv": {"y": MATRIX},
     "rn.ger": {"x": ROW, "y": ROW},
     "rn.take_along_dim": {"indices": rn.zeros((3, 4), "int64")}, "rn.fmod": {}, "rn.masked_fill": {"value": 0.5},
