@@ -118,7 +118,7 @@ ABSENT: Final = {
     "runnel.compat.torch.export": _INSPECTED,
     "runnel.compat.torch.fx": _INSPECTED,
     "runnel.compat.torch.hub": "the model in code, and its weights by runnel.load(path)",
-    "runnel.compat.torch.nested": "runnel.data.pack_collate and runnel.nn.functional.varlen_attn",
+    "runnel.compat.torch.nested": "runnel.Ragged, which layers and reductions take",
     "runnel.compat.torch.onnx": "runnel.save_file(model.state_dict(), path): ONNX files are not supported",
     "runnel.compat.torch.quantization": _NOT_QUANTIZED,
     "runnel.compat.torch.sparse": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",

@@ -133,7 +133,7 @@ package: PackageExporter PackageImporter
     "ONNX files are not written; runnel.save_file(model.state_dict(), path) saves the weights": """
 onnx: ExportableModule ONNXProgram OnnxExporterError dynamo_export export
 """,
-    "runnel.data.pack_collate and runnel.nn.functional.varlen_attn take sequences of different lengths": """
+    "runnel.ragged(rows) makes batches of rows of different lengths, which layers and reductions take": """
 torch: jagged
 nested: as_nested_tensor masked_select narrow nested_tensor nested_tensor_from_jagged to_padded_tensor
 """,
