@@ -25,6 +25,7 @@ from runnel.ops.indexing import runs
 from runnel.ops.sorting.order import Ranked
 from runnel.uneven import joining, rows, windows
 from runnel.uneven.attention import attention, multihead
+from runnel.uneven.recurrent import recurrent
 from runnel.uneven.value import REMEDY, Ragged
 
 Row = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
@@ -320,4 +321,5 @@ LAYERS: Final[dict[str, Row]] = {
     "AvgPool1d": by_options(functions.avg_pool1d),
     "EmbeddingBag": bag_layer,
     "MultiheadAttention": multihead,
+    **dict.fromkeys(("RNN", "GRU", "LSTM"), recurrent),
 }

@@ -44,6 +44,8 @@ DECODER: Final = _layer(nn.TransformerDecoderLayer, FEATURES, 2, 8, 0.0, batch_f
 LINEAR: Final = _layer(nn.Linear, FEATURES, 4)
 NORM: Final = nn.LayerNorm(FEATURES)
 PRELU: Final = nn.PReLU()
+GRU: Final = _layer(nn.GRU, FEATURES, 4, 2, batch_first=True, bidirectional=True)
+LSTM: Final = _layer(nn.LSTM, FEATURES, 4, batch_first=True)
 
 
 def _conv(**options: Any) -> Callable[[Any], Any]:
@@ -113,6 +115,9 @@ RECORDS: Final[dict[str, Record]] = {
     "encoder": Record(nn.TransformerEncoder(ENCODER, 2, NORM)),
     "encoder, normalized first": Record(PRENORM),
     "decoder": Record(lambda x: DECODER(x, x, tgt_is_causal=True)),
+    "GRU": Record(lambda x: GRU(x)[0]),
+    "GRU at the ends": Record(lambda x: GRU(x)[1].permute(1, 0, 2)),
+    "LSTM": Record(lambda x: LSTM(x)[0]),
     "convolution": Record(_conv(kernel_size=3, padding=1)),
     "even convolution": Record(_conv(kernel_size=4, padding="same")),
     "dilated convolution": Record(_conv(kernel_size=3, padding=2, dilation=2)),

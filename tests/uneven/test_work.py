@@ -34,6 +34,21 @@ def test_a_transformer_computes_no_padding() -> None:
     assert 1.9 < flops(pooled, batch(32, 32, 32, 32)) / even < 2.5
 
 
+def test_a_gru_computes_no_padding() -> None:
+    rn.manual_seed(0)
+    layer = nn.GRU(8, 16, batch_first=True)
+    rng = np.random.default_rng(0)
+
+    def batch(*lengths: int) -> rn.Ragged:
+        return rn.ragged([rng.normal(size=(n, 8)).astype(np.float32) for n in lengths])
+
+    def states(x: Any) -> Any:
+        return layer(x)[0].sum(1)
+
+    even, uneven = flops(states, batch(16, 16, 16, 16)), flops(states, batch(61, 1, 1, 1))
+    assert uneven == even and flops(states, batch(61, 1, 1, 1).padded()) > 3 * uneven
+
+
 def test_a_network_without_attention_is_linear_in_the_total() -> None:
     rn.manual_seed(0)
     model = nn.Sequential(nn.Embedding(50, 16), nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 2))
