@@ -7,7 +7,7 @@ from runnel.core.namespaces import namespace
 from runnel.ops import callbacks, conversion, creation_like, precision, random  # noqa: F401 - they fill the tables
 from runnel.ops.convolution import pooling  # noqa: F401
 from runnel.ops.elementwise import activations, arithmetic, comparison, complex_parts, exponential  # noqa: F401
-from runnel.ops.indexing import assignment, gather as _indexing, items, updates  # noqa: F401 - rn.gather is a function
+from runnel.ops.indexing import assignment, gather as _indexing, items, runs, updates  # noqa: F401 - rn.gather is one
 from runnel.ops.linear_algebra import contraction, factorizations  # noqa: F401
 from runnel.ops.reductions import statistics  # noqa: F401
 from runnel.ops.shapes import broadcasting, padding, pieces, views  # noqa: F401

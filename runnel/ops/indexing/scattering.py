@@ -29,7 +29,7 @@ from runnel.ops.indexing.gather import (
     take_along_axis,
 )
 from runnel.ops.indexing.items import getitem
-from runnel.ops.indexing.segments import segment_max_p, segment_min_p, segments
+from runnel.ops.indexing.runs import extreme
 from runnel.ops.promotion import lifted
 from runnel.ops.reductions.cumulative import Rows, cumsum, running
 from runnel.ops.shapes.broadcasting import broadcast_to
@@ -260,7 +260,7 @@ def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array
     shape = (rows, *values.shape[1:])
     if 0 in (rows, values.size):
         return full_like(values, 0, shape)
-    extremes = segments(segment_max_p if reduce == "amax" else segment_min_p, segment_ids, values, shape)
+    extremes = extreme(reduce.removeprefix("a"), values, segment_ids, rows)
     counts = added_rows(segment_ids, full_like(segment_ids, 1), rows)
     return where(reshape(greater(counts, 0), (rows, *(1,) * (values.ndim - 1))), extremes, 0)
 
