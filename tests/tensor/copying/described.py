@@ -110,7 +110,8 @@ def memory_of(thing: Any) -> list[tuple[int, int]]:
 
 def _extent(tensor: Any, block: Any) -> tuple[int, int]:
     if block.is_ours and not block.is_whole:
-        return tensor.address, tensor.address + tensor.nbytes
+        reach = sum((n - 1) * step for n, step in zip(tensor.shape, tensor.strides, strict=True))
+        return tensor.address, tensor.address + (reach + 1) * tensor.dtype.itemsize
     return block.address - block.below, block.address + block.nbytes
 
 
