@@ -15,7 +15,7 @@ import pytest
 
 import runnel as rn
 from runnel.backends import base, context
-from runnel.backends.base import CommandBuffer
+from runnel.backends.base import WINDOW, CommandBuffer
 from runnel.backends.cpu.codegen import build, products
 from runnel.backends.cpu.compiler import Functions
 from runnel.backends.host import objects
@@ -287,8 +287,9 @@ def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
         {"arena": -1}, {"arena": "1"}, {"inputs": 2.5}, {"outputs": (-8,)}, {"output_of": (99,)}, {"is_long": 1},
         {"kernels": ((3, ()),)}, {"kernels": ()}, {"words": good.words.astype(np.int32)}, {"words": good.words[:1]},
         {"constants": good.words}, {"heads": good.heads.T.copy()}, {"commands": ()}, {"commands": (good.heads,)},
-        {"commands": moved(0, 0, len(good.kernels) + 1)}, {"commands": moved(0, 0, -4)}, {"commands": moved(0, 1, -8)},
-        {"commands": moved(0, 1, 4)}, {"commands": moved(0, 1, good.words.nbytes)}, {"commands": moved(-1, 0, 1)},
+        {"commands": moved(0, 0, len(good.kernels) + 1)}, {"commands": moved(0, 0, WINDOW - 1)},
+        {"commands": moved(0, 1, -8)}, {"commands": moved(0, 1, 4)}, {"commands": moved(0, 1, good.words.nbytes)},
+        {"commands": moved(-1, 0, 1)},
     ]  # fmt: skip
     for changes in bad:
         assert disk_cache.decoded(disk_cache.encoded([replace(good, **changes)])) == (), changes
