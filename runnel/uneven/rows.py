@@ -50,7 +50,7 @@ def positions(x: Ragged) -> Any:
 def require_elements(name: str, x: Ragged, least: int = 1) -> None:
     """Raise ShapeError if a row is known to be shorter than ``least``. Programs check other rows when they run."""
     known = x.offsets.known()
-    short = [] if known is None else np.flatnonzero(np.diff(np.asarray(known).astype(np.int64)) < least)
+    short: Any = [] if known is None else np.flatnonzero(np.diff(np.asarray(known).astype(np.int64)) < least)
     if len(short):
         raise ShapeError(f"[{name}] rows must not be shorter than {least}; row {short[0]} of {x.count} is.")
 

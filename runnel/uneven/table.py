@@ -112,9 +112,10 @@ def _aligned(name: str, x: Any, like: Ragged) -> Any:
             f"[{name}] an array beside a ragged value of {like.ndim} axes and {like.count} rows must have size 1 along "
             f"the ragged axis 1; got shape {tuple(x.shape)}."
         )
+    dense = _tensor(x, like)
     if x.ndim < like.ndim:
-        return x[0]
-    return x[0, 0] if x.shape[0] == 1 else runs.spread(ops.squeeze(_tensor(x, like), 1), rows.labels(like))
+        return dense[0]
+    return dense[0, 0] if x.shape[0] == 1 else runs.spread(ops.squeeze(dense, 1), rows.labels(like))
 
 
 def _tensor(x: Any, like: Ragged) -> Any:

@@ -63,8 +63,8 @@ class Ragged(ArrayMethods[Any]):
     """
 
     def __init__(self, values: Any, offsets: Any) -> None:
-        self._values = values if isinstance(values, ArrayMethods) else asarray(values)
-        self._offsets = offsets if isinstance(offsets, ArrayMethods) else asarray(np.asarray(offsets))
+        self._values: Any = values if isinstance(values, ArrayMethods) else asarray(values)
+        self._offsets: Any = offsets if isinstance(offsets, ArrayMethods) else asarray(np.asarray(offsets))
         _check(self._values, self._offsets)
 
     @classmethod
@@ -318,7 +318,7 @@ def ragged(rows: Sequence[Any], dtype: Dtype = None, *, axes: int = 1) -> Ragged
     elif any(isinstance(x, ArrayMethods) for x in full):
         values = ops.concat([x if isinstance(x, ArrayMethods) else asarray(x) for x in full])
     else:
-        values = asarray(np.concatenate(full))
+        values = asarray(np.concatenate([np.asarray(x) for x in full]))
     return Ragged.from_lengths(values if dtype is None else ops.cast(values, dtypes.as_dtype(dtype)), sizes)
 
 

@@ -16,7 +16,7 @@ import runnel as rn
 from runnel.backends.cpu.target import EFFORT
 from runnel.core import switches
 from runnel.core.errors import CaptureWarning
-from tests.fuzz import graph_checks, graph_programs, modes, sums, views
+from tests.fuzz import graph_checks, graph_programs, modes, sums, uneven, views
 from tests.fuzz.graph_checks import Way
 from tests.fuzz.language import checking as language
 from tests.ops.indexing import checking as assignments
@@ -64,6 +64,7 @@ KINDS: dict[str, Callable[[int, bool], str | None]] = {
     "sums": fault_of(sums.run),
     "modes": fault_of(modes.run),
     "assignments": fault_of(assignments.run_random),
+    "uneven": fault_of(uneven.run),
     "programs": language.fault,
     "views": lambda seed, shrink: views.fault(seed, compiled=seed % 4 == 0),
     "gradients": lambda seed, shrink: views.gradient_fault(seed, import_module("torch"), compiled=seed % 4 == 0),
