@@ -6,6 +6,7 @@ the path, so ``importlib.util.find_spec`` and ``importlib.metadata.version`` fin
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import sys
@@ -47,3 +48,5 @@ def become(name: str) -> None:
     for path, module in list(sys.modules.items()):
         if path == own or path.startswith(f"{own}."):
             sys.modules[path.removeprefix("runnel.compat.")] = module
+    with contextlib.suppress(ImportError):  # einops, if it is there, is compiled with the program
+        importlib.import_module("runnel.compat.einops")

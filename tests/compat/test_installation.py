@@ -63,3 +63,16 @@ def test_install_comes_before_torch() -> None:
 @pytest.mark.unit
 def test_metadata_have_the_version() -> None:
     assert f"\nVersion: {__version__}\n" in Path(FOLDER, "torch.dist-info", "METADATA").read_text("utf-8")
+
+
+@pytest.mark.suite
+def test_einops_is_compiled_with_the_program(tmp_path: Path) -> None:
+    pytest.importorskip("einops")
+    (tmp_path / "program.py").write_text(
+        "import torch\nfrom einops import rearrange\n"
+        "f = torch.compile(lambda x: rearrange(x, 'b (h d) -> h b d', h=2), fullgraph=True)\n"
+        "print(tuple(f(torch.ones(3, 4)).shape))\n",
+        "utf-8",
+    )
+    ran = run("-m", "runnel.cli", "run", "program.py", cwd=str(tmp_path))
+    assert (ran.stdout.strip(), ran.stderr) == ("(2, 3, 2)", "")
