@@ -77,9 +77,11 @@ class Candidates:
         for node in cluster_of:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
-        self.value_of = {
-            allocation: node for node, allocation in placement.sources.items() if allocation.space is MemorySpace.ARENA
-        }
+        self.value_of: dict[Allocation, Value] = {}  # the largest one: others may be parts of it, stored in place
+        for node, allocation in placement.sources.items():
+            known = self.value_of.get(allocation)
+            if allocation.space is MemorySpace.ARENA and (known is None or node.aval.size >= known.aval.size):
+                self.value_of[allocation] = node
         self._known: dict[tuple[Value, int], RematCandidate | None] = {}
 
     def choose(self, target: int, most: int) -> list[RematCandidate]:
@@ -110,17 +112,17 @@ class Candidates:
             needed |= candidate.read
         return chosen
 
-    def segments(self, count: int) -> list[RematCandidate]:
+    def segments(self, count: int) -> list[list[RematCandidate]]:
         """Picks of all values that are idle at the arena's peak, except inputs of later segments, in ``count`` segments
-        by the time of computation: each segment's values are computed again together."""
+        by the time of computation, the earliest first: each segment's values are computed again together."""
         fullest = self.plan.arena.peak_call
         lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
-        idle = [candidate for candidate in (self._pick(life, fullest) for life in lives) if candidate is not None]
+        idle = [candidate for candidate in (self._alone(life, fullest) for life in lives) if candidate is not None]
         cuts = self._cuts(idle, count, fullest)
         groups: dict[int, list[RematCandidate]] = {}
         for candidate in sorted(idle, key=lambda p: self.time[p.value]):
             groups.setdefault(bisect.bisect_left(cuts, self.time[candidate.value]), []).append(candidate)
-        return [candidate for group in groups.values() for candidate in self._segment(group, fullest)]
+        return [picks for group in groups.values() if (picks := self._segment(group, fullest))]
 
     def _cuts(self, idle: list[RematCandidate], count: int, fullest: int) -> list[int]:
         """Return the last call of each segment but the last: segments have about equal bytes, and few bytes cross the
@@ -151,11 +153,13 @@ class Candidates:
         if not inner:
             return []
         repeated = {p.value for p in inner}
+        gone = {self.sources[value] for value in repeated}
         stack = list(repeated)
         while stack:
             for base in {self.views[x].base for x in stack.pop().inputs} - repeated:
                 until = self._last_touch(base)
-                if until is None or (until <= fullest and self.time.get(base, -1) >= begin):
+                is_gone = until is None or self.sources.get(base) in gone
+                if is_gone or (until is not None and until <= fullest and self.time.get(base, -1) >= begin):
                     if lowering_of(base).index_bound(base) is not None:
                         return []
                     repeated.add(base)
@@ -163,25 +167,51 @@ class Candidates:
         after = min(inner, key=lambda p: p.last).after
         return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
+    def _alone(self, life: Life, fullest: int) -> RematCandidate | None:
+        """Return the pick of an idle value without what must be repeated for it, which its segment tells."""
+        idle = self._idle(life, fullest)
+        if idle is None:
+            return None
+        value, first, last = idle
+        late = self._late_readers(value, last, fullest)
+        if late is None or lowering_of(value).index_bound(value) is not None:
+            return None
+        seconds, kind = _work(value)
+        nothing: frozenset[Value] = frozenset()
+        return RematCandidate(value, *late, nothing, nothing, first, last, life.nbytes, seconds, (), kind)
+
     def _pick(self, life: Life, fullest: int) -> RematCandidate | None:
         """Return the pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
+        idle = self._idle(life, fullest)
+        if idle is None:
+            return None
+        value, first, last = idle
+        key = (value, last)
+        if key not in self._known:
+            self._known[key] = self._repetition(value, life.nbytes, first, last, fullest)
+        return self._known[key]
+
+    def _idle(self, life: Life, fullest: int) -> tuple[Value, int, int] | None:
+        """Return the value of a life that nothing touches at the call ``fullest``, and the first and last such call."""
         value = self.value_of.get(life.allocation)
         if value is None or value in self.fruitless or value not in self.time:
             return None
         touched = self.touched[life.allocation]
         before = max((t for t in touched if t <= fullest), default=-1)
         after = min((t for t in touched if t > fullest), default=-1)
-        if before in (-1, fullest) or after == -1:
-            return None
-        key = (value, after)
-        if key not in self._known:
-            self._known[key] = self._repetition(value, life.nbytes, before + 1, after - 1, fullest)
-        return self._known[key]
+        return None if before in (-1, fullest) or after == -1 else (value, before + 1, after - 1)
 
-    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> RematCandidate | None:
+    def _late_readers(self, value: Value, last: int, fullest: int) -> tuple[tuple[Value, ...], Value] | None:
+        """Return the readers of a value after the call ``last``, and the value after which it is computed again."""
         users = tuple(u for u in self.readers.get(value, ()) if self.time.get(u, -1) > last)
         after = next((self.at[t] for t in range(last, fullest - 1, -1) if t in self.at), None)
         if not users or after is None or any(self.time.get(u, -1) < 0 for u in self.readers[value]):
+            return None
+        return users, after
+
+    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> RematCandidate | None:
+        late = self._late_readers(value, last, fullest)
+        if late is None:
             return None
         repeated: dict[Value, None] = {value: None}
         read: set[Value] = set()
@@ -199,7 +229,7 @@ class Candidates:
                     continue
                 until = self._last_touch(base)
                 small = base.aval.nbytes * SMALL <= nbytes
-                if until is None or (until <= fullest and not small):
+                if until is None or self.sources.get(base) is self.sources[value] or (until <= fullest and not small):
                     repeated[base] = None
                     stack.append(base)
                     continue
@@ -211,7 +241,7 @@ class Candidates:
         if saved <= 0:
             return None
         return RematCandidate(
-            value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
+            value, *late, frozenset(repeated), frozenset(read), first, last, saved,
             max(flops, loaded / cost.BYTE_RATE) + cost.CALL_SECONDS,
             tuple(extended), kind,
         )  # fmt: skip
@@ -326,7 +356,10 @@ class _Rewriting:
 
 
 ROUNDS = 6  # most plans from one start
-SEGMENTS = (2, 4, 8, 16, 32)
+SEGMENTS = (2, 4, 8, 16, 32, 64, 128)
+FURTHER = 0.9  # of the budget: what values picked one by one should reach, since estimates are low near the least size
+NEAR = 2  # numbers of segments that are planned, of those that are estimated to need least
+ONE_BY_ONE = 600  # calls of a plan up to which values are also picked one by one, which takes long for more
 CHEAP = 1.1  # times the seconds without a budget: good enough to stop the search
 
 
@@ -365,11 +398,11 @@ def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPl
     start = _State.of(graph, threads, memory_planner)
     if budget is None or start.counted <= budget:
         return Fitted(graph, start.plan, budget)
-    states = [_picked(start, budget)]
-    if states[0].counted > budget or states[0].seconds > start.seconds * CHEAP:
-        states += [start.repeating(Candidates(start.placement, start.plan, set()).segments(n)) for n in SEGMENTS]
+    states = [_picked(start, budget)] if len(start.plan.calls) <= ONE_BY_ONE else []
+    if not any(state.counted <= budget and state.seconds <= start.seconds * CHEAP for state in states):
+        states += _in_segments(start, budget)
     if all(state.counted > budget for state in states):
-        states.append(_picked(min(states, key=lambda state: state.counted), budget))
+        states.append(_picked(min(states, key=lambda state: state.counted), int(budget * FURTHER)))
     fitting = [state for state in states if state.counted <= budget]
     if not fitting:
         least = min(states, key=lambda state: state.counted)
@@ -380,6 +413,33 @@ def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPl
         )
     best = min(fitting, key=lambda state: state.seconds)
     return Fitted(best.placement.graph, best.plan, budget, best.done, best.seconds - start.seconds)
+
+
+def _in_segments(start: _State, budget: int) -> list[_State]:
+    """Return states with segments of the program computed again: as few as fit, else all."""
+    candidates = Candidates(start.placement, start.plan, set())
+    choices = [groups for n in SEGMENTS if (groups := candidates.segments(n))]
+    states: list[_State] = []
+    for groups in sorted(choices, key=_needed)[:NEAR]:
+        states.append(start.repeating([pick for group in groups for pick in group]))
+        few, enough = 0, len(groups)
+        while states[-1].counted <= budget and enough - few > 1:
+            middle = (few + enough) // 2
+            state = start.repeating([pick for group in groups[:middle] for pick in group])
+            if state.counted > budget:
+                few = middle
+            else:
+                enough = middle
+                states.append(state)
+        if states[-1].counted <= budget:
+            break
+    return states
+
+
+def _needed(groups: list[list[RematCandidate]]) -> int:
+    """Return the bytes that segments need beyond what is alive at the peak without their values, at most."""
+    sizes = [sum(pick.nbytes for pick in group) for group in groups]
+    return max(sizes) - sum(sizes)
 
 
 class _State(NamedTuple):

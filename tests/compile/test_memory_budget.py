@@ -10,6 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.compiler import rematerialization
 from runnel.core.errors import MemoryBudgetError, RunnelError
 from runnel.ops.conversion import optimization_barrier_p
 from tests.compiler.harness import same_bits
@@ -100,6 +101,36 @@ def test_enough_memory_changes_nothing() -> None:
     report = training(budget)[1].program(*data()).memory
     assert report.recomputed == []
     assert report.counted == budget == report.budget
+
+
+def test_deep_networks_need_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Segments alone, as for programs of many calls: as few as fit; values stored in place in padded ones, too."""
+    monkeypatch.setattr(rematerialization, "ONE_BY_ONE", 0)
+    depth = 24
+    extra = []
+    for part in (0.6, 0.4):
+        budget = int(part * needed(depth))
+        report = training(budget, depth)[1].program(*data()).memory
+        assert report.counted <= budget
+        extra.append(report.extra_seconds)
+    assert 0 < extra[0] <= extra[1]
+
+
+def test_values_in_padded_arrays_are_computed_again() -> None:
+    layers = [layer for _ in range(8) for layer in (nn.Conv2d(4, 4, 3, padding=1), nn.ReLU())]
+    net = nn.Sequential(*layers)
+
+    def compiled(budget: Any) -> Any:
+        return rn.compile(
+            rn.grad(lambda weights, x: (rn.functional_call(net, weights, x) ** 2).sum()), memory_budget=budget
+        )
+
+    inputs = dict(net.named_parameters()), rn.randn(4, 4, 32, 32)
+    plain = compiled(None)
+    small = compiled(int(0.5 * plain.program(*inputs).memory.counted))
+    assert small.program(*inputs).memory.recomputed
+    for name, value in small(*inputs).items():
+        assert same_bits(value.numpy(), plain(*inputs)[name].numpy())
 
 
 def test_what_cannot_fit_is_refused_before_it_runs() -> None:
