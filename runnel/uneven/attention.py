@@ -87,7 +87,7 @@ def multihead(layer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
 def _projected(layer: Any, query: Any, key: Any, value: Any) -> list[Ragged]:
     """Return queries, keys and values of (total, heads, D)."""
     shape = (layer.num_heads, layer.head_dim)
-    if query is key is value and layer.in_proj_weight is not None:
+    if layer.in_proj_weight is not None and _is_one(query, key, value):
         whole = ops.linear(query.values, layer.in_proj_weight, layer.in_proj_bias)
         split = ops.reshape(whole, (whole.shape[0], 3, *shape))
         return [Ragged.made(split[:, i], query.offsets) for i in range(3)]
@@ -103,3 +103,9 @@ def _projected(layer: Any, query: Any, key: Any, value: Any) -> list[Ragged]:
         flat = ops.linear(rows.values, weight, bias)
         results.append(Ragged.made(ops.reshape(flat, (flat.shape[0], *shape)), rows.offsets))
     return results
+
+
+def _is_one(*values: Any) -> bool:
+    """Return whether all are the same Ragged. A compiled function passes on the same tensors, perhaps in several."""
+    first = values[0]
+    return all(isinstance(x, Ragged) and x.values is first.values and x.offsets is first.offsets for x in values)
