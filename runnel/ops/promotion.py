@@ -22,14 +22,15 @@ _NUMBERS = (*_SCALARS, np.generic)  # NumPy's scalars count as Python's: np.floa
 _EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "complex": 0j}  # a Python scalar of each kind
 
 
-def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndim: int = 0) -> Array:
+def constant(like: Array, value: bool | int | float | complex | Length, dtype: DType, ndim: int = 0) -> Array:
     """Return a Python scalar as a value of ``like``'s kind, of shape (1,) * ndim.
 
     Equal constants share one read-only array, so ``lift`` recognizes them by identity."""
     if isinstance(value, Length):
-        value = as_number(value)
-        if not isinstance(value, int):
-            return cast(value.as_array(dtype if dtype.is_inexact else float64, ndim), dtype)
+        number: Any = as_number(value)
+        if not isinstance(number, int):
+            return cast(number.as_array(dtype if dtype.is_inexact else float64, ndim), dtype)
+        value = number
     if isinstance(value, RunTimeNumber):
         return value.as_array(dtype, ndim)
     if isinstance(value, complex):

@@ -82,7 +82,7 @@ def _as_tensor(leaf: Any, copies: bool) -> Any:
 
 def _size(inputs: tuple[Any, ...]) -> int:
     leaves = flatten(inputs, lambda x: isinstance(x, Ragged))[0]
-    sizes = (len(x) for x in leaves if isinstance(x, ArrayMethods) and x.ndim)
+    sizes = (x.shape[0] for x in leaves if isinstance(x, ArrayMethods) and x.ndim)
     return next(sizes, 1)
 
 

@@ -265,7 +265,7 @@ def by_options(function: Callable[..., Any]) -> Row:
 
 _ELEMENTWISE: Final = {
     place.partition(":")[2]
-    for name, place in {**functional.NAMES, **ops.PUBLIC}.items()
+    for name, place in {**vars(functional)["NAMES"], **vars(ops)["PUBLIC"]}.items()
     if place.startswith("runnel.ops.elementwise.") and name != "allclose"
 }
 _ALSO_ELEMENTWISE: Final = """

@@ -169,10 +169,12 @@ class Ragged(ArrayMethods[Any]):
         """
         return imported("runnel.uneven.joining:padded")(self, fill, length)
 
-    def unbind(self) -> list[Any]:
-        """Return the rows as a list. Offsets decide shapes here, see :meth:`from_padded`."""
+    def unbind(self, axis: int = 0) -> tuple[Any, ...]:
+        """Return the rows. Offsets decide shapes here, see :meth:`from_padded`."""
+        if axis != 0:
+            raise UnsupportedError(f"[unbind] axis must be 0 for a Ragged; got {axis}.")
         at = np.asarray(required(self._offsets, "[unbind] offsets must be known when the function is traced.")).tolist()
-        return [self._values[begin:end] for begin, end in itertools.pairwise(at)]
+        return tuple(self._values[begin:end] for begin, end in itertools.pairwise(at))
 
     def tolist(self) -> list[Any]:
         """Return the rows as nested lists of numbers."""

@@ -27,10 +27,10 @@ def _regions(name: str, boxes: Any) -> tuple[np.ndarray, np.ndarray]:
         if any(b.ndim != 2 or b.shape[1] != 4 for b in rows):
             raise ShapeError(f"[{name}] boxes of each image must have shape (L, 4); got {[b.shape for b in rows]}.")
         return np.concatenate([*numbers, np.zeros(0, np.int64)]), np.concatenate([*rows, np.zeros((0, 4), np.float32)])
-    rows = np.asarray(boxes.detach().numpy())
-    if rows.ndim != 2 or rows.shape[1] != 5:
-        raise ShapeError(f"[{name}] boxes must have shape (K, 5), the number of the image first; got {rows.shape}.")
-    return rows[:, 0].astype(np.int64), rows[:, 1:]
+    table = np.asarray(boxes.detach().numpy())
+    if table.ndim != 2 or table.shape[1] != 5:
+        raise ShapeError(f"[{name}] boxes must have shape (K, 5), the number of the image first; got {table.shape}.")
+    return table[:, 0].astype(np.int64), table[:, 1:]
 
 
 def _sides(size: Any) -> tuple[int, int]:
