@@ -52,7 +52,7 @@ class Programs(NamedTuple):
     strides: tuple[Shape, ...]
 
 
-_NONE_OWN: Final = -1  # bytes of arenas of programs with lengths: there are many, which run one at a time
+_NONE_OWN: Final = -1  # bytes of arenas of programs with lengths: there are many, and few run at a time
 
 
 class Recipe:
@@ -131,10 +131,9 @@ class Recipe:
 
     def _build(self, planned: Planned) -> Programs:
         keeps, own = self.options.keeps_plan, self.options.own_arena
-        if self.template is not None:
-            own = _NONE_OWN
+        owned = own if self.template is None else _NONE_OWN
         programs = [
-            Program(plan if keeps else partial(self._plan_again, i), built_plan=plan, own_arena=own)
+            Program(plan if keeps else partial(self._plan_again, i), built_plan=plan, own_arena=own if i else owned)
             for i, plan in enumerate(planned.plans)
         ]
         return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)

@@ -11,10 +11,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Final
 
+from runnel.core.axes import LOOPED
 from runnel.core.caching import Recent
 from runnel.core.dispatch import apply
 from runnel.core.records import record
-from runnel.core.tables import vjp
+from runnel.core.rules import Tangents, Together
+from runnel.core.tables import axes, jvp, vjp
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import Body
 from runnel.graph.node import Value, applied
@@ -29,6 +31,7 @@ from runnel.tensor.bodies import evaluate
 from runnel.tensor.differentiable.residuals import to_keep
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.bodies import Linearized, linearize
+from runnel.transforms.control_rules import with_tangents
 from runnel.transforms.waves import Recurrence, recorded
 
 _PLANS_PER_GENERATION: Final = 64  # the size of each of two generations of the cache
@@ -231,3 +234,41 @@ def _pulled(pull: Pull, state: Tensor, sources: Sequence[Tensor]) -> Tensor:
         return total
     taken: Tensor = where(is_own, 0, apply(take_p, state, source, axis=0))
     return taken
+
+
+def _waves_jvp(
+    tangents: Tangents,
+    *inputs: Tensor,
+    body: Body,
+    advance: Body,
+    constants: int,
+    sources: int,
+    pulls: tuple[Pull, ...],
+    reverse: bool,
+) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the results and their tangents: results of one recurrence, which pulls tangents beside values."""
+    graph, n, m = body.graph, constants, len(pulls)
+    parts, given = parts_of(inputs, constants, sources), parts_of(tangents, constants, sources)
+    known = {i: t for i, t in enumerate([*given.constants, *[None] * m, *given.xs]) if t is not None}
+    moving = [i for i, x in enumerate(graph.outputs) if x.aval.dtype.is_inexact]
+    sent = [n + j for j, pull in enumerate(pulls) if pull.state in moving]
+    active = sorted([*known, *sent])
+    wide = with_tangents(graph, active, moving)
+    added = dict(zip(active, wide.inputs[len(graph.inputs) :], strict=True))
+    ranges = (range(n), range(n, n + m), range(n + m, len(graph.inputs)))
+    order = [x for part in ranges for x in (*(wide.inputs[i] for i in part), *(added[i] for i in active if i in part))]
+    count = len(graph.outputs)
+    also = tuple(Pull(count + moving.index(pulls[i - n].state), *pulls[i - n][1:]) for i in sent)
+    results = run(
+        Recurrence(
+            Body(Graph(order, wide.outputs, {}, graph.name)),
+            [*parts.constants, *(known[i] for i in known if i < n)], parts.sources, parts.starts,
+            [*parts.xs, *(known[i] for i in known if i >= n)], (*pulls, *also), reverse,
+        )
+    )  # fmt: skip
+    moved = dict(zip(moving, results[count:], strict=True))
+    return results[:count], [moved.get(i) for i in range(count)]
+
+
+jvp.register(waves_p, Together(_waves_jvp))
+axes.register(waves_p, LOOPED)

@@ -231,3 +231,16 @@ def test_gradients_outside_see_each_length():
         found, w.grad = w.grad, None
         (x * w).sum().backward()
         np.testing.assert_array_equal(found.numpy(), w.grad.numpy())
+
+
+def test_hoisted_constants_have_memory_for_intermediate_values():
+    weights = [rn.Variable(rn.randn(256, 256)) for _ in range(3)]
+
+    @rn.compile
+    def infer(x):
+        with rn.no_grad():
+            return x @ rn.tanh(rn.tanh(weights[0] @ weights[1]) @ weights[2])
+
+    for length in (3, 4, 5, 9):
+        x = rn.randn(length, 256)
+        np.testing.assert_array_equal(infer(x).numpy(), infer.function(x).numpy())

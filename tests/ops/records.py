@@ -361,6 +361,12 @@ RECORDS: dict[str, Record] = {
         (((5,), (3,)), {"axis": 0}), (((5, 2), (2, 3)), {"axis": 0}), (((2, 5, 2), (4,)), {"axis": 1}),
         (((2, 5), ()), {"axis": 1}), (((5, 2), (0,)), {"axis": 0}),
     ), ANY, input_dtypes=(None, dt.int64), index_limit=5),
+    "spread": Record(lambda x, i, *, axis: np.take(x, i, axis), (
+        (((5,), (3,)), {"axis": 0}), (((5, 2), (7,)), {"axis": 0}), (((5, 3), (0,)), {"axis": 0}),
+    ), ANY, input_dtypes=(None, dt.int64), index_limit=5, smooth=False),  # labels that ascend: tests/uneven
+    "small_solve": Record(np.linalg.solve, (  # random matrices may be singular; tests/linalg has regular ones
+        (((1, 1), (1, 3)), {}), (((1, 1), (1, 1)), {}), (((4, 1, 1), (4, 1, 2)), {}),
+    ), (dt.float32, dt.float64), smooth=False, domain=(1.0, 2.0)),
     "scatter_add": Record(_scatter, (
         (((4,), (4,)), {"shape": (5,)}), (((6,), (6, 2)), {"shape": (5, 2)}), (((0,), (0, 3)), {"shape": (5, 3)}),
     ), NUMBERS, input_dtypes=(dt.int32, None), index_limit=5),
@@ -389,7 +395,7 @@ RECORDS: dict[str, Record] = {
             lambda x, *, extent, allowed: x, ((((4,),), {"extent": 3, "allowed": None}),), (dt.int64,), smooth=False,
             input_dtypes=(dt.int64,), index_limit=3,
         )
-        for name in ("sequence_offset", "sequence_length")
+        for name in ("sequence_offset", "sequence_length", "ragged_offset", "ragged_length")
     },
     "attention": Record(
         attention_records.attention, attention_records.cases(gradient=False), (dt.float32, dt.float64),

@@ -19,6 +19,7 @@ from runnel.loops.rules import (
     DotGeneral,
     Elementwise,
     Reduction,
+    SmallSolve,
     Winograd,
     WinogradGradient,
 )
@@ -52,6 +53,8 @@ def ulps_allowed(op: Op, avals: tuple[ShapedArray, ...], attrs: dict[str, Any]) 
         return cost[op](*avals[:-1], **attrs) / max(avals[-1].size, 1)
     if isinstance(rule, (Winograd, WinogradGradient)):  # the transforms cancel what is larger than their results
         return 4.0 * max(avals[0].shape)
+    if isinstance(rule, SmallSolve):
+        return 4.0 * avals[0].shape[-1] ** 2
     if isinstance(rule, DotGeneral):
         return 2.0 * avals[0].shape[-1]
     if isinstance(rule, Reduction) and rule.op in ("sum", "prod"):

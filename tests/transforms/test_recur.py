@@ -137,6 +137,25 @@ def test_gradients_of_some_results_and_inputs() -> None:
         np.testing.assert_allclose(grads[0].numpy(), grads[1].numpy(), rtol=1e-10, atol=1e-12)
 
 
+def test_forward_mode_is_the_transpose_of_backward() -> None:
+    rng = np.random.default_rng(9)
+    links = graphs(rng)
+    order, inputs = Order.of(links), arguments(len(links), "float64", rng)
+    weights = rn.asarray(rng.normal(size=(len(links), SIZE)))
+    tangents = [rn.asarray(rng.normal(size=x.shape)) for x in inputs]
+    for numbers in ((0, 1, 2, 3, 4, 5), (2,), (0, 4)):
+
+        def loss(*chosen: Any, numbers: tuple[int, ...] = numbers) -> Any:
+            known = dict(zip(numbers, chosen, strict=True))
+            return scored(folded(order, *(known.get(i, x) for i, x in enumerate(inputs))), weights)
+
+        points, directions = [inputs[i] for i in numbers], [tangents[i] for i in numbers]
+        forward = rn.jvp(loss, tuple(points), tuple(directions))[1]
+        grads = rn.grad(loss, argnums=tuple(range(len(numbers))))(*points)
+        backward = sum(float((g * t).sum()) for g, t in zip(grads, directions, strict=True))
+        np.testing.assert_allclose(float(forward), backward, rtol=1e-10)
+
+
 def test_second_derivatives() -> None:
     rng = np.random.default_rng(5)
     links = graphs(rng)[:9]
