@@ -16,7 +16,7 @@ import runnel as rn
 from runnel.core.errors import RunnelError
 from runnel.train.callbacks import Progress
 
-Batch = tuple[np.ndarray, np.ndarray]
+Batch = tuple[Any, Any]  # arrays, or trees of tensors
 
 
 def options(description: str | None, epochs: int, arguments: list[str] | None = None) -> argparse.Namespace:
@@ -55,7 +55,9 @@ class Training:
         with Progress(f"{self.name}, epoch {len(self.epoch_s) + 1}", per_epoch) as bar:
             for _, (x, y) in zip(range(per_epoch), batches, strict=False):
                 begun = time.perf_counter()
-                losses.append(self.step(rn.asarray(x, copy=False), rn.asarray(y, copy=False)))
+                losses.append(
+                    self.step(*(a if not isinstance(a, np.ndarray) else rn.asarray(a, copy=False) for a in (x, y)))
+                )
                 self.step_ms.append(1e3 * (time.perf_counter() - begun))
                 if len(losses) % 50 == 1:
                     note = f"loss {losses[-1].item():.3f}"

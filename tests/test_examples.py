@@ -26,6 +26,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path
 SMALLER = {
     "cifar10_cnn": {"BATCH": 8},
     "imdb_gru": {"BATCH": 16, "LENGTH": 8},
+    "sst_trees": {"BATCH": 8, "UNITS": 96, "WIDTH": 64},
     "shakespeare_transformer": {"BATCH": 4, "WINDOW": 16, "WIDTH": 64, "HEADS": 4, "BLOCKS": 2},
 }
 
@@ -35,9 +36,21 @@ def write_data(example: str, folder: Path) -> None:
         write_packed_cifar(folder, cifar_batches(8))
     elif example == "imdb_gru":
         write_imdb(folder, reviews(128, ranks=200))
+    elif example == "sst_trees":
+        for split, count in (("train", 48), ("dev", 9), ("test", 10)):
+            (folder / f"{split}.txt").write_text("".join(tree(n) + "\n" for n in range(count)))
     else:
         lines = ("To be, or not to be: that is the question.\n", "All the world's a stage.\n")
         (folder / "input.txt").write_text("".join(lines[n * n % 7 % 2] for n in range(150)))
+
+
+def tree(number: int) -> str:
+    """Return a tree in brackets, of one to four words, whose label is one of its words'."""
+    words = [(2 * n * number % 5, f"word{n * number % 7}") for n in range(1, 2 + number % 4)]
+    text = "({} {})".format(*words[0])
+    for label, word in words[1:]:
+        text = f"({label} {text} ({label} {word}))"
+    return text
 
 
 @pytest.fixture
