@@ -26,7 +26,7 @@ from runnel.core import tables
 from runnel.core.errors import MemoryBudgetError
 from runnel.core.records import record
 from runnel.graph.graph import Graph
-from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
+from runnel.graph.node import InputKind, Node, Result, Value, applied, reapplied, results_of
 from runnel.ops.conversion import optimization_barrier_p
 
 LONGEST = 400  # most nodes that are repeated for one value
@@ -82,6 +82,11 @@ class Candidates:
             known = self.value_of.get(allocation)
             if allocation.space is MemorySpace.ARENA and (known is None or node.aval.size >= known.aval.size):
                 self.value_of[allocation] = node
+        self._of_call: set[Value] = set()  # the values that depend on arguments, not on Variables alone
+        for node in placement.graph.values:
+            own = node.is_input and node.kind is not InputKind.VARIABLE
+            if own or any(x in self._of_call for x in node.inputs):
+                self._of_call.add(node)
         self._known: dict[tuple[Value, int], RematCandidate | None] = {}
 
     def choose(self, target: int, most: int) -> list[RematCandidate]:
@@ -168,9 +173,10 @@ class Candidates:
         return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
     def _alone(self, life: Life, fullest: int) -> RematCandidate | None:
-        """Return the pick of an idle value without what must be repeated for it, which its segment tells."""
+        """Return the pick of an idle value without what must be repeated for it, which its segment tells. Transformed
+        weights are kept: they are small, and computing a segment again where they are read is early for the others."""
         idle = self._idle(life, fullest)
-        if idle is None:
+        if idle is None or idle[0] not in self._of_call:
             return None
         value, first, last = idle
         late = self._late_readers(value, last, fullest)
