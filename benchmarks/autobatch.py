@@ -68,7 +68,7 @@ def samples(case: str, count: int, seed: int) -> list[Any]:
 
 
 class Network:
-    """The same networks in Runnel and in PyTorch, whose names are the same: ``t`` is the package."""
+    """Build the networks with ``t``, which is Runnel or PyTorch: their names agree."""
 
     def __init__(self, t: Any, width: int) -> None:
         nn = t.nn

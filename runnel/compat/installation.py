@@ -48,5 +48,5 @@ def become(name: str) -> None:
     for path, module in list(sys.modules.items()):
         if path == own or path.startswith(f"{own}."):
             sys.modules[path.removeprefix("runnel.compat.")] = module
-    with contextlib.suppress(ImportError):  # einops, if it is there, is compiled with the program
+    with contextlib.suppress(ImportError):  # compile einops with the program if it is installed
         importlib.import_module("runnel.compat.einops")

@@ -52,7 +52,7 @@ class Programs(NamedTuple):
     strides: tuple[Shape, ...]
 
 
-_NONE_OWN: Final = -1  # bytes of arenas of programs with lengths: there are many, and few run at a time
+_NONE_OWN: Final = -1  # bytes: a program with lengths owns no arena, because there may be hundreds and few run at once
 
 
 class Recipe:

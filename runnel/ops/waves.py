@@ -73,13 +73,7 @@ def pulled(pull: Pull, state: Value, sources: tuple[Value, ...]) -> Value:
 
 @abstract_eval.rule(waves_p)
 def _waves_abstract_eval(
-    *inputs: ShapedArray,
-    body: Body,
-    advance: Body,
-    constants: int,
-    sources: int,
-    pulls: tuple[Pull, ...],
-    reverse: bool,
+    *inputs: ShapedArray, body: Body, constants: int, sources: int, pulls: tuple[Pull, ...], **attrs: Any
 ) -> tuple[ShapedArray, ...]:
     parts = parts_of(inputs, constants, sources)
     results = tuple(node.aval for node in body.graph.outputs)
@@ -99,13 +93,7 @@ def _waves_abstract_eval(
 
 @reference.rule(waves_p)
 def _waves_reference(
-    *inputs: Any,
-    body: Body,
-    advance: Body,
-    constants: int,
-    sources: int,
-    pulls: tuple[Pull, ...],
-    reverse: bool,
+    *inputs: Any, body: Body, advance: Body, constants: int, sources: int, pulls: tuple[Pull, ...], **attrs: Any
 ) -> tuple[Any, ...]:
     parts = parts_of(inputs, constants, sources)
     results = [np.zeros(x.aval.shape, x.aval.dtype.numpy) for x in body.graph.outputs]

@@ -116,7 +116,7 @@ class Ragged(ArrayMethods[Any]):
 
     @property
     def offsets(self) -> Any:
-        """Where each row begins, then the total."""
+        """Return the index at which each row begins, followed by the total."""
         return self._offsets
 
     @property

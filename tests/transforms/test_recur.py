@@ -178,7 +178,7 @@ def test_second_derivatives() -> None:
 
 @pytest.mark.parametrize("structure", STRUCTURES[:3], ids=lambda f: f.__name__)
 def test_threads_share_waves(structure: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With delays that differ between threads, and with less work than is worth it."""
+    """Threads with random delays give the same bits, even for waves too small to split by default."""
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_A_WAVE", 0.0)
     rng = np.random.default_rng(13)

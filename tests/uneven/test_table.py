@@ -77,7 +77,7 @@ def test_compiled_functions_serve_new_lengths() -> None:
 
 @pytest.mark.parametrize("name", [n for n in RECORDS if "ttention" in n or "ncoder" in n] or list(RECORDS)[:1])
 def test_compiled_gradients_are_those_of_eager_calls(name: str) -> None:
-    """Of self-attention, too, where one value is query, key and value."""
+    """Include self-attention, in which query, key and value are the same Ragged."""
     record = RECORDS[name]
     rows = rn.ragged(rows_of(record, LENGTHS, np.random.default_rng(2)))
 
